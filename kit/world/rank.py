@@ -1,0 +1,164 @@
+"""The life of one rank: a forked (or exec'd) process that runs one function once."""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import random
+import signal
+import socket
+import sys
+import traceback
+from typing import Any, NoReturn
+
+import torch
+
+from kit.world import binding, programs
+from kit.world.connection import Connection
+from kit.world.limits import die_with_parent, limit_rank
+from kit.world.sites import is_program
+from kit.world.tree import TreeError, decode, encode
+from kit.world.tensors import DTYPES, from_bytes
+from kit.world.wire import RankEnd
+
+MAX_FRAMES = 40
+
+
+def live(sock_fd: int, out_fd: int, err_fd: int, stacks_fd: int) -> NoReturn:
+    """Take the descriptors over, run the job that comes over the socket, and leave."""
+    status = 70
+    try:
+        die_with_parent()
+        os.dup2(out_fd, 1)
+        os.dup2(err_fd, 2)
+        devnull = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(devnull, 0)
+        for fd in (out_fd, err_fd, devnull):
+            if fd > 2:
+                os.close(fd)
+        _fresh_streams()
+        faulthandler.enable(stacks_fd)
+        faulthandler.register(signal.SIGUSR1, stacks_fd)
+        connection = Connection(RankEnd(socket.socket(fileno=sock_fd)))
+        status = _run_job(connection)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        _flush()
+        os._exit(status)
+
+
+def _fresh_streams() -> None:
+    """Text streams of our own over descriptors 0 to 2: a test runner may have replaced the ones we inherited."""
+    sys.stdin = open(0, closefd=False)
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            pass
+
+
+def _run_job(connection: Connection) -> int:
+    job, payload, _ = connection.read_one()
+    connection.has_segments = bool(job["segments"])
+    _prepare(job)
+    inputs = _inputs(job, payload)
+    del payload
+    try:
+        if job["transport"] == "gloo":
+            binding.join_gloo(connection, job["rank"], job["world_size"], job["timeout_s"])
+        else:
+            binding.join_switchboard(connection, job["rank"], job["world_size"])
+        limit_rank(job["memory_limit_bytes"])
+        function = programs.resolve(job["function"])
+        value = function(*inputs)
+        _flush()
+        _send_result(connection, value)
+    except SystemExit as stop:
+        _report(connection, stop, f"the program called sys.exit({stop.code!r})")
+    except BaseException as error:
+        _report(connection, error, None)
+    _flush()
+    connection.request({"op": "finished"})  # stay until every rank is done: peers may still read from us
+    return 0
+
+
+def _prepare(job: dict[str, Any]) -> None:
+    rank, size = job["rank"], job["world_size"]
+    if job["env"] is not None:
+        os.environ.clear()
+        os.environ.update(job["env"])
+    os.environ.update(
+        RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(size), LOCAL_WORLD_SIZE=str(size),
+        MASTER_ADDR="127.0.0.1", MASTER_PORT="0", OMP_NUM_THREADS="1",
+    )  # fmt: skip
+    os.chdir(job["cwd"])
+    sys.path[:] = job["sys_path"]
+    sys.argv[:] = [job["function"]["name"]]
+    sys.dont_write_bytecode = True
+    # Every rank draws other numbers, or a missing broadcast could not be seen.
+    torch.manual_seed(job["rng_seed"])
+    random.seed(job["rng_seed"])
+    gc.enable()
+
+
+def _inputs(job: dict[str, Any], payload: bytearray) -> list[Any]:
+    if "inputs" not in job:
+        return []
+    tensors, offset = [], 0
+    for descriptor in job["tensors"]:
+        dtype = DTYPES[descriptor["dtype"]]
+        tensor = from_bytes(payload, dtype, descriptor["shape"], offset).clone()
+        offset += tensor.numel() * tensor.element_size()
+        tensors.append(tensor)
+    return [decode(job["inputs"], tensors)]
+
+
+def _send_result(connection: Connection, value: Any) -> None:
+    try:
+        skeleton, tensors = encode(value)
+    except TreeError as error:
+        raise TypeError(f"what the function returned cannot leave the rank: {error}") from None
+    total = sum(len(blob) for _, blob in tensors)
+    header: dict[str, Any] = {"op": "result", "value": skeleton, "tensors": [d for d, _ in tensors]}
+    buffer, where = connection.room(total)
+    if where:
+        offset = 0
+        for _, blob in tensors:
+            memoryview(buffer)[offset : offset + len(blob)] = blob
+            offset += len(blob)
+        connection.post({**header, **where, "bytes": total})
+    else:
+        connection.post({**header, "bytes": total}, [blob for _, blob in tensors])
+
+
+def _report(connection: Connection, error: BaseException, message: str | None) -> None:
+    frames = [
+        [frame.filename, frame.lineno or 0, frame.name, frame.line or ""]
+        for frame in traceback.extract_tb(error.__traceback__)
+        if is_program(frame.filename)
+    ]
+    if isinstance(error, SyntaxError) and error.filename:
+        frames.append([str(error.filename), error.lineno or 0, "<module>", (error.text or "").rstrip()])
+    header = {
+        "op": "raised",
+        "type": type(error).__name__,
+        "message": (message if message is not None else str(error))[:20_000],
+        "frames": frames[-MAX_FRAMES:],
+        "kit_kind": str(getattr(error, "kit_kind", "")),
+        "cause": _cause(error),
+    }
+    connection.post(header)
+
+
+def _cause(error: BaseException) -> str:
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        return "memory"
+    return ""

@@ -1,0 +1,445 @@
+"""One run, from the deciding process's side: sockets, pipes, the clock on the wall, and the verdict."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import resource
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from kit.errors import KitError
+from kit.world.capture import Capture
+from kit.world.diagnosis import Explanation, explain_standstill, leftover_misfit, table
+from kit.world.failure import KINDS, Finding, WorldError
+from kit.world.segments import SegmentTable
+from kit.world.sites import is_program
+from kit.world.switchboard import Switchboard
+from kit.world.tensors import DTYPES, from_bytes
+from kit.world.trace import Trace
+from kit.world.tree import TreeError, decode, encode
+from kit.world.wire import Buffer, DeciderEnd, ProtocolError, close_quietly
+from kit.world.zygote import Zygote
+
+GRACE_S = 1.0  # how long other ranks may go on after one failed, so that the first cause can be told
+_STACK_LINE = re.compile(r'^\s*File "(.+)", line (\d+) in (.+)$')
+_ECHOES = re.compile(
+    r"connection closed by peer|connection reset|timed out waiting|socket closed|broken pipe", re.I
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How one rank failed. An echo only reports that a peer is gone."""
+
+    rank: int
+    clock: int
+    kind: str
+    message: str
+    exception_type: str = ""
+    frames: tuple[tuple[str, int, str, str], ...] = ()
+    site: str = ""
+    echo: bool = False
+
+
+class RunLoop:
+    """Start ranks with `start`, then `run`. A context manager: leaving it ends every process and descriptor."""
+
+    def __init__(
+        self,
+        size: int,
+        *,
+        transport: str,
+        deadline: float,
+        deadline_s: float,
+        memory_limit_bytes: int,
+        output_limit_bytes: int,
+        zygote: Zygote,
+    ) -> None:
+        self._size = size
+        self._transport = transport
+        self._deadline = deadline
+        self._deadline_s = deadline_s
+        self._memory_limit_bytes = memory_limit_bytes
+        self._output_limit_bytes = output_limit_bytes
+        self._zygote = zygote
+        self._job = zygote.new_job()
+        self._segments = SegmentTable(memory_limit_bytes)
+        self._board = Switchboard(size, self._segments, self._reply)
+        self._board.store.decide_at_quiescence = transport == "switchboard"
+        self._selector = selectors.DefaultSelector()
+        self._ends: dict[int, DeciderEnd] = {}
+        self._out: list[Capture] = []
+        self._err: list[Capture] = []
+        self._stacks: list[Capture] = []
+        self._values: dict[int, Any] = {}
+        self._failures: list[Failure] = []
+        self._failed_at = 0.0
+
+    # -- starting and ending ------------------------------------------------------------------------------------
+
+    def __enter__(self) -> RunLoop:
+        _raise_descriptor_limit(8 * self._size + 256)
+        self._selector.register(self._zygote.fileno(), selectors.EVENT_READ, ("zygote", -1))
+        return self
+
+    def __exit__(self, kind: type | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            self._zygote.kill(self._job)
+        except (KitError, OSError):
+            for pid in self._zygote.rank_pids.values():
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, signal.SIGKILL)
+        for capture in (*self._out, *self._err, *self._stacks):
+            capture.read()
+            capture.close()
+        for end in self._ends.values():
+            end.close()
+        self._segments.close()
+        self._selector.close()
+
+    def start(self, rank: int, job: dict[str, Any], inputs: Sequence[Any] | None) -> None:
+        """Fork one rank and send it its job; `inputs` holds its one input, or is None."""
+        ours, theirs = socket.socketpair()
+        pipes = [os.pipe() for _ in range(3)]
+        try:
+            self._zygote.spawn(self._job, rank, [theirs.fileno(), *(write for _, write in pipes)])
+        finally:
+            theirs.close()
+            close_quietly([write for _, write in pipes])
+        for name, captures, (read, _) in zip(
+            ("out", "err", "stacks"), (self._out, self._err, self._stacks), pipes, strict=True
+        ):
+            captures.append(Capture(read))
+            self._selector.register(read, selectors.EVENT_READ, (name, rank))
+        self._ends[rank] = DeciderEnd(ours, 2 * self._memory_limit_bytes)
+        self._selector.register(ours, selectors.EVENT_READ, ("rank", rank))
+        blobs: list[Buffer] = []
+        if inputs is not None:
+            try:
+                skeleton, tensors = encode(inputs[0])
+            except TreeError as error:
+                raise KitError(f"the input of rank {rank} cannot be sent: {error}") from None
+            job = {**job, "inputs": skeleton, "tensors": [descriptor for descriptor, _ in tensors]}
+            blobs = [blob for _, blob in tensors]
+        self._ends[rank].send(job, blobs)
+        self._watch_writes(rank)
+
+    # -- the loop -----------------------------------------------------------------------------------------------
+
+    def run(self) -> tuple[Any, ...]:
+        """What the ranks returned, in order; raises WorldError."""
+        while any(state.live for state in self._board.ranks):
+            now = time.monotonic()
+            if now >= self._deadline:
+                self._raise_deadline()
+            limit = self._deadline
+            if self._failures:
+                limit = min(limit, self._failed_at + GRACE_S)
+                if now >= limit:
+                    break
+            for key, mask in self._selector.select(max(0.0, limit - now)):
+                self._serve(key.data[0], key.data[1], mask)
+            self._check_output()
+            if self._stopped():
+                break
+        if self._failures:
+            self._raise_failure()
+        misfit = leftover_misfit(self._board)
+        if misfit is not None:
+            self._raise(misfit)
+        return tuple(self._values[rank] for rank in range(self._size))
+
+    def _stopped(self) -> bool:
+        """At quiescence let one thing happen, or end: True when a failed run has come to rest."""
+        while self._board.quiescent and any(state.live for state in self._board.ranks):
+            if self._failures:
+                return True
+            if not self._board.resolve():
+                self._raise(explain_standstill(self._board))
+        return False
+
+    def _serve(self, what: str, rank: int, mask: int) -> None:
+        if what == "rank":
+            if mask & selectors.EVENT_WRITE:
+                self._ends[rank].flush()
+                self._watch_writes(rank)
+            if mask & selectors.EVENT_READ:
+                self._read_rank(rank)
+        elif what == "zygote":
+            self._zygote.read()
+            for (job, gone), _ in list(self._zygote.exits.items()):
+                if job == self._job:
+                    self._rank_gone(gone)
+        else:
+            capture = {"out": self._out, "err": self._err, "stacks": self._stacks}[what][rank]
+            if not capture.read():
+                self._selector.unregister(capture.fd)
+
+    def _watch_writes(self, rank: int) -> None:
+        end = self._ends[rank]
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if end.wants_write else 0)
+        with contextlib.suppress(KeyError):
+            if self._selector.get_key(end.socket).events != events:
+                self._selector.modify(end.socket, events, ("rank", rank))
+
+    def _reply(self, rank: int, header: dict[str, Any], blobs: Sequence[Buffer], fds: Sequence[int]) -> None:
+        self._ends[rank].send(header, blobs, fds)
+        if self._ends[rank].wants_write:
+            self._watch_writes(rank)
+
+    def _read_rank(self, rank: int) -> None:
+        try:
+            frames, closed = self._ends[rank].receive()
+            for header, payload in frames:
+                self._take(rank, header, payload)
+        except (
+            ProtocolError,
+            TreeError,
+            KeyError,
+            TypeError,
+            ValueError,
+            IndexError,
+            OverflowError,
+        ) as error:
+            self._fail(
+                rank, "refused", f"rank {rank} spoke to the kit past torch.distributed: {str(error)[:200]}"
+            )
+            self._silence(rank)
+            return
+        if closed:
+            self._wait_for_exit(rank)
+            self._rank_gone(rank)
+
+    def _silence(self, rank: int) -> None:
+        with contextlib.suppress(KeyError):
+            self._selector.unregister(self._ends[rank].socket)
+        self._board.ranks[rank].gone = True
+
+    def _take(self, rank: int, header: dict[str, Any], payload: bytearray) -> None:
+        state = self._board.ranks[rank]
+        if state.finished or (state.returned and header["op"] not in ("finished", "issue", "wait", "note")):
+            raise ProtocolError("a message after the end")
+        what = header["op"]
+        if what == "result":
+            self._values[rank] = self._value(rank, header, payload)
+            state.returned = True
+        elif what == "raised":
+            self._raised(rank, header)
+        elif what == "finished":
+            state.finished = True
+            if not state.returned and not any(failure.rank == rank for failure in self._failures):
+                raise ProtocolError("an end without a result")
+        else:
+            self._board.handle(rank, header, payload)
+
+    def _value(self, rank: int, header: dict[str, Any], payload: bytearray) -> Any:
+        descriptors = header["tensors"]
+        raw: Buffer = bytearray(self._board.data_of(rank, header, payload, int(header["bytes"])))
+        tensors: list[torch.Tensor] = []
+        offset = 0
+        for descriptor in descriptors:
+            dtype, shape = DTYPES[descriptor["dtype"]], descriptor["shape"]
+            numel = 1
+            for length in shape:
+                if type(length) is not int or length < 0:
+                    raise ProtocolError("a shape that is none")
+                numel *= length
+            if offset + numel * dtype.itemsize > len(raw):
+                raise ProtocolError("a tensor longer than its bytes")
+            tensors.append(from_bytes(raw, dtype, shape, offset).clone())
+            offset += numel * dtype.itemsize
+        if offset != len(raw):
+            raise ProtocolError("bytes that belong to no tensor")
+        return decode(header["value"], tensors)
+
+    # -- failures -----------------------------------------------------------------------------------------------
+
+    def _fail(self, rank: int, kind: str, message: str, **more: Any) -> None:
+        if not self._failures:
+            self._failed_at = time.monotonic()
+        self._failures.append(Failure(rank, self._board.ranks[rank].clock, kind, message, **more))
+
+    def _raised(self, rank: int, header: dict[str, Any]) -> None:
+        name, text = str(header["type"])[:200], str(header["message"])[:20_000]
+        frames = tuple((str(f), int(line), str(func), str(src)) for f, line, func, src in header["frames"])
+        kind = str(header["kit_kind"]) if header["kit_kind"] in KINDS else "crash"
+        message = f"rank {rank} raised {name}: {text}" if text else f"rank {rank} raised {name}"
+        if header["cause"] == "memory":
+            kind = "memory"
+            message = (
+                f"rank {rank} asked for more memory than its limit of "
+                f"{self._memory_limit_bytes / 2**30:.3g} GiB beyond its start ({name})"
+            )
+        elif kind != "crash":
+            message = text
+        site = f"{os.path.basename(frames[-1][0])}:{frames[-1][1]}" if frames else ""
+        echo = self._transport == "gloo" and bool(_ECHOES.search(text))
+        self._fail(rank, kind, message, exception_type=name, frames=frames, site=site, echo=echo)
+
+    def _wait_for_exit(self, rank: int) -> None:
+        """The rank closed its end; its exit status is about to come."""
+        limit = time.monotonic() + 2.0
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._zygote.fileno(), selectors.EVENT_READ)
+            while (self._job, rank) not in self._zygote.exits and time.monotonic() < limit:
+                selector.select(max(0.0, limit - time.monotonic()))
+                self._zygote.read()
+
+    def _rank_gone(self, rank: int) -> None:
+        state = self._board.ranks[rank]
+        if not state.live:
+            return
+        self._silence_after_reading(rank)
+        if not state.live:
+            return
+        state.gone = True
+        if any(failure.rank == rank for failure in self._failures):
+            return
+        status = self._zygote.exits.get((self._job, rank))
+        self._stacks[rank].read()
+        site = _innermost(self._stacks[rank].text())[0]
+        self._fail(rank, "crash", f"rank {rank} {_how_it_ended(status)}", site=site)
+
+    def _silence_after_reading(self, rank: int) -> None:
+        """Take in what the rank still said before it died."""
+        end = self._ends[rank]
+        with contextlib.suppress(KeyError):
+            self._selector.unregister(end.socket)
+            try:
+                frames, _ = end.receive()
+                for header, payload in frames:
+                    self._take(rank, header, payload)
+            except (ProtocolError, TreeError, KeyError, TypeError, ValueError, IndexError, OverflowError):
+                pass
+
+    def _check_output(self) -> None:
+        for rank in range(len(self._out)):
+            if self._out[rank].total_bytes + self._err[rank].total_bytes > self._output_limit_bytes:
+                message = f"rank {rank} printed more than {self._output_limit_bytes / 2**20:.3g} MiB"
+                self._raise(Explanation("output", message, "", rank))
+
+    def _raise_failure(self) -> None:
+        first = min(self._failures, key=lambda failure: (failure.echo, failure.clock, failure.rank))
+        traceback = "".join(
+            f'  File "{os.path.basename(file)}", line {line}, in {function}\n'
+            + (f"    {text}\n" if text else "")
+            for file, line, function, text in first.frames
+        )
+        others = [f for f in self._failures if f.rank != first.rank and not f.echo]
+        details = traceback.rstrip("\n")
+        alike = [f for f in others if f.exception_type == first.exception_type and f.site == first.site]
+        if alike:
+            ranks = ", ".join(str(rank) for rank in sorted({f.rank for f in alike}))
+            details += f"\n  ({'rank' if len(alike) == 1 else 'ranks'} {ranks} failed in the same place)"
+        self._raise(
+            Explanation(first.kind, first.message, details.strip("\n"), first.rank, first.site),
+            exception_type=first.exception_type,
+            traceback=traceback,
+            frames=first.frames,
+        )
+
+    def _raise_deadline(self) -> None:
+        if self._failures:
+            self._raise_failure()
+        live = [state.rank for state in self._board.ranks if state.live]
+        stacks = self._dump_stacks(live)
+        running = [rank for rank in live if not self._board.ranks[rank].blocked]
+        where = {rank: _innermost(stacks.get(rank, "")) for rank in live}
+        shown = running or live
+        parts = [
+            f"rank {rank} at {where[rank][0]}" + (f" in {where[rank][1]}" if where[rank][1] else "")
+            if where[rank][0]
+            else f"rank {rank}"
+            for rank in shown[:4]
+        ]
+        message = f"not done after {self._deadline_s:g} s; still running: {', '.join(parts)}"
+        details = table(self._board, lambda rank: where.get(rank, ("", ""))[0])
+        self._raise(
+            Explanation(
+                "deadline", message, details, shown[0] if shown else None, where[shown[0]][0] if shown else ""
+            )
+        )
+
+    def _dump_stacks(self, ranks: Sequence[int]) -> dict[int, str]:
+        """Python stacks of live ranks, by SIGUSR1 and faulthandler, also from inside a blocked C++ call."""
+        for rank in ranks:
+            pid = self._zygote.rank_pids.get((self._job, rank))
+            if pid is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGUSR1)
+        limit = time.monotonic() + 0.5
+        missing = set(ranks)
+        while missing and time.monotonic() < limit:
+            for key, _ in self._selector.select(max(0.0, limit - time.monotonic())):
+                what, rank = key.data
+                if what in ("out", "err", "stacks"):
+                    self._serve(what, rank, selectors.EVENT_READ)
+                if what == "stacks":
+                    missing.discard(rank)
+        return {rank: self._stacks[rank].text() for rank in ranks}
+
+    def _raise(self, why: Explanation, **more: Any) -> None:
+        for capture in (*self._out, *self._err):
+            if capture.fd >= 0:
+                capture.read()
+        raise WorldError(
+            why.kind, why.message, details=why.details, rank=why.rank, site=why.site,
+            findings=tuple(self._board.findings), stdout=self.stdout(), stderr=self.stderr(), **more,
+        )  # fmt: skip
+
+    # -- what came of it ----------------------------------------------------------------------------------------
+
+    def trace(self) -> Trace:
+        return self._board.trace()
+
+    def findings(self) -> list[Finding]:
+        return (
+            self._board.closing_findings() if self._transport == "switchboard" else list(self._board.findings)
+        )
+
+    def stdout(self) -> tuple[str, ...]:
+        return tuple(capture.text() for capture in self._out)
+
+    def stderr(self) -> tuple[str, ...]:
+        return tuple(capture.text() for capture in self._err)
+
+
+def _how_it_ended(status: int | None) -> str:
+    if status is None:
+        return "closed its line to the kit"
+    if status <= -1000:
+        return f"could not be started: {os.strerror(-status - 1000)}"
+    if status < 0:
+        try:
+            name = signal.Signals(-status).name
+        except ValueError:
+            name = "?"
+        return f"was killed by signal {-status} ({name})"
+    return f"left with exit code {status} before it returned"
+
+
+def _innermost(stacks: str) -> tuple[str, str]:
+    """("solution.py:41", "train") of the innermost program frame in what faulthandler wrote."""
+    for line in stacks.splitlines():
+        match = _STACK_LINE.match(line)
+        if match and is_program(match[1]):
+            return f"{os.path.basename(match[1])}:{match[2]}", match[3]
+    return "", ""
+
+
+def _raise_descriptor_limit(wanted: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        ceiling = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (ceiling, hard))

@@ -1,0 +1,104 @@
+"""Keys and values that ranks share: the served half of torch.distributed's Store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kit.world.wire import ProtocolError
+
+_BLOCKING = frozenset(("get", "wait"))
+# These read or count what other ranks may change at the same moment: they are decided at quiescence.
+_RACING = frozenset(("add", "append", "check", "compare_set", "delete", "num_keys"))
+_MAX_KEYS = 100_000
+_MAX_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRequest:
+    """One request of a rank to the store."""
+
+    rank: int
+    request: int
+    what: str
+    keys: tuple[str, ...]
+    blob: bytes
+    amount: int
+    expected_bytes: int
+    site: str
+    clock: int
+    timeout_s: float | None
+
+    @classmethod
+    def read(cls, header: dict[str, Any], blob: bytes, rank: int, clock: int) -> StoreRequest:
+        what = header["what"]
+        if what not in _BLOCKING and what not in _RACING and what != "set":
+            raise ProtocolError("a request to the store that does not exist")
+        keys = header.get("keys", [header["key"]] if "key" in header else [])
+        timeout = header.get("timeout_s")
+        return cls(
+            rank, int(header["id"]), what, tuple(str(key)[:10_000] for key in keys), blob,
+            int(header.get("amount", 0)), int(header.get("expected_bytes", 0)), str(header["site"])[:200], clock,
+            float(timeout) if timeout is not None else None,
+        )  # fmt: skip
+
+    def title(self) -> str:
+        keys = ", ".join(repr(key) for key in self.keys[:3])
+        return f"store.{self.what}({keys})"
+
+
+class ServedKeys:
+    """The keys. `decide_at_quiescence` is off under transports whose waits this process cannot see (gloo)."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, bytes] = {}
+        self._bytes = 0
+        self.decide_at_quiescence = True
+
+    def blocks(self, request: StoreRequest) -> bool:
+        return request.what in _BLOCKING
+
+    def has(self, keys: tuple[str, ...]) -> bool:
+        return all(key in self._values for key in keys)
+
+    def is_free_of_races(self, request: StoreRequest) -> bool:
+        """Whether it can be answered as soon as it comes."""
+        if request.what in _BLOCKING:
+            return self.has(request.keys)
+        return request.what == "set" or not self.decide_at_quiescence
+
+    def apply(self, request: StoreRequest) -> tuple[dict[str, Any], bytes]:
+        """(fields, bytes) of the answer."""
+        key = request.keys[0] if request.keys else ""
+        values = self._values
+        if request.what == "get":
+            return {}, values[key]
+        if request.what == "set":
+            self._put(key, request.blob)
+        elif request.what == "append":
+            self._put(key, values.get(key, b"") + request.blob)
+        elif request.what == "add":
+            try:
+                total = int(values.get(key, b"0")) + request.amount
+            except ValueError:
+                return {"error": f"store.add: the value of {key!r} is not a number"}, b""
+            self._put(key, str(total).encode())
+            return {"value": total}, b""
+        elif request.what == "check":
+            return {"value": self.has(request.keys)}, b""
+        elif request.what == "compare_set":
+            expected, desired = request.blob[: request.expected_bytes], request.blob[request.expected_bytes :]
+            if values.get(key, b"") == expected:
+                self._put(key, desired)
+            return {}, values.get(key, expected)
+        elif request.what == "delete":
+            return {"value": values.pop(key, None) is not None}, b""
+        elif request.what == "num_keys":
+            return {"value": len(values)}, b""
+        return {}, b""
+
+    def _put(self, key: str, value: bytes) -> None:
+        self._bytes += len(value) - len(self._values.get(key, b""))
+        if len(self._values) >= _MAX_KEYS or self._bytes > _MAX_BYTES:
+            raise ProtocolError("more in the store than ranks may keep there")
+        self._values[key] = value

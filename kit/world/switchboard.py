@@ -1,0 +1,512 @@
+"""The network: matches operations, delivers results, and knows at any moment who waits for what.
+
+Ranks post operations and, later, wait for them. What depends on timing (any-source matches, `is_completed`, counters
+in the store) is decided only at quiescence, when every live rank waits: by (clock, rank, number), so that the
+operating system's scheduling has no say. The clock counts a rank's own messages.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kit.world import collectives
+from kit.world.failure import Finding
+from kit.world.operations import COLLECTIVES, Delivery, Issued, declared_bytes, members_of, read
+from kit.world.segments import INLINE_BYTES, SegmentTable, supported
+from kit.world.served_store import ServedKeys, StoreRequest
+from kit.world.trace import Event, Operation, Trace
+from kit.world.wire import Buffer, ProtocolError
+
+Reply = Callable[[int, dict[str, Any], Sequence[Buffer], Sequence[int]], None]
+MAX_FRUITLESS_POLLS = 10_000
+
+
+@dataclass(slots=True)
+class Wait:
+    """A rank's blocked request: for any of some operations, or (poll) for an answer about one."""
+
+    rank: int
+    request: int
+    seqs: tuple[int, ...]
+    site: str
+    clock: int
+    poll: bool = False
+    timeout_s: float | None = None
+
+
+@dataclass(slots=True)
+class RankState:
+    """What the deciding process knows of one rank."""
+
+    rank: int
+    finished: bool = False
+    gone: bool = False
+    threads: int = 1
+    clock: int = 0
+    returned: bool = False
+    open: dict[int, Issued] = field(default_factory=dict)
+    issued: list[Issued] = field(default_factory=list)
+    waits: dict[int, Wait] = field(default_factory=dict)
+    store_waits: dict[int, StoreRequest] = field(default_factory=dict)
+    reading: list[Delivery] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    positions: dict[str, int] = field(default_factory=dict)
+    groups_made: list[tuple[tuple[int, ...], str]] = field(default_factory=list)
+    completed: int = 0
+
+    @property
+    def live(self) -> bool:
+        return not (self.finished or self.gone)
+
+    @property
+    def blocked(self) -> bool:
+        return bool(self.waits or self.store_waits)
+
+
+@dataclass(slots=True)
+class Slot:
+    """The n-th collective of a group: the calls that have come so far."""
+
+    members: tuple[int, ...]
+    calls: dict[int, Issued] = field(default_factory=dict)  # by group rank
+    misfit: str | None = None
+
+
+class Switchboard:
+    """State of one run. `handle` takes a rank's message; `resolve` decides one thing at quiescence."""
+
+    def __init__(
+        self, world_size: int, segments: SegmentTable, reply: Reply, *, use_segments: bool | None = None
+    ) -> None:
+        self.ranks = [RankState(rank) for rank in range(world_size)]
+        self.findings: list[Finding] = []
+        self.store = ServedKeys()
+        self.slots: dict[tuple[str, int], Slot] = {}
+        self.misfits: list[Slot] = []
+        self.message_misfits: list[tuple[Issued, Issued, str]] = []
+        self._segments = segments
+        self._reply = reply
+        self._use_segments = supported() if use_segments is None else use_segments
+        # Point to point, by (group, destination, tag): receives in order, and sends in order by source.
+        self.receives: dict[tuple[str, int, int], deque[Issued]] = {}
+        self.sends: dict[tuple[str, int, int], dict[int, deque[Issued]]] = {}
+        self._seen_at_timeout: set[frozenset[tuple[int, str]]] = set()
+        self._fruitless_polls = 0
+        self._threaded = False
+
+    # -- messages -----------------------------------------------------------------------------------------------
+
+    def handle(self, rank: int, header: dict[str, Any], payload: bytearray) -> None:
+        """Take one message of a rank. Raises ProtocolError, KeyError, TypeError or ValueError if it is malformed."""
+        state = self.ranks[rank]
+        self._release(state)
+        state.clock += 1
+        what = header["op"]
+        if "threads" in header:
+            state.threads = max(1, int(header["threads"]))
+            self._threaded |= state.threads > 1
+        if what == "issue":
+            self._issue(state, header, payload)
+        elif what == "wait":
+            self._wait(state, header)
+        elif what == "poll":
+            self._poll(state, header)
+        elif what == "store":
+            self._store(state, header, payload)
+        elif what == "segment":
+            self._give_segment(rank, header)
+        elif what == "note":
+            finding = Finding(
+                str(header["kind"])[:40], rank, str(header["message"])[:400], str(header["site"])[:200]
+            )
+            if finding not in self.findings and len(self.findings) < 1000:
+                self.findings.append(finding)
+        elif what == "group":
+            if str(header["name"]).isdigit():
+                state.groups_made.append((tuple(int(r) for r in header["ranks"]), str(header["site"])[:200]))
+        else:
+            raise ProtocolError("a message of no known kind")
+        if self._threaded:
+            while self._decide():
+                pass
+
+    def _release(self, state: RankState) -> None:
+        """A rank that speaks again has copied out what it was last given."""
+        for delivery in state.reading:
+            if delivery.segment is not None:
+                delivery.segment.readers -= 1
+        state.reading.clear()
+
+    def _give_segment(self, rank: int, header: dict[str, Any]) -> None:
+        nbytes = int(header["bytes"])
+        if not self._use_segments:
+            self._reply(rank, {"id": header["id"], "none": True}, (), ())
+            return
+        segment = self._segments.give(rank, nbytes)
+        answer = {"id": header["id"], "segment": segment.index, "bytes": segment.nbytes}
+        self._reply(rank, answer, (), (segment.fd,))
+
+    def data_of(self, rank: int, header: dict[str, Any], payload: bytearray, nbytes: int) -> memoryview:
+        """The bytes that a message refers to: its payload, or the rank's own segment."""
+        if "segment" in header:
+            return self._segments.view(rank, header["segment"], nbytes)
+        return memoryview(payload)
+
+    def _issue(self, state: RankState, header: dict[str, Any], payload: bytearray) -> None:
+        group = str(header["group"])[:4000]
+        members = members_of(group, state.rank, len(self.ranks))
+        # A segment's length is not told by the message, so it is taken from the shapes and checked against them.
+        nbytes = declared_bytes(header) if "segment" in header else len(payload)
+        data = self.data_of(state.rank, header, payload, nbytes)
+        op = read(header, data, state.rank, members, len(state.issued))
+        op.clock = state.clock
+        if op.seq in state.open:
+            raise ProtocolError("a sequence number that is taken")
+        state.issued.append(op)
+        state.open[op.seq] = op
+        state.events.append(Event("issue", op.order))
+        self._fruitless_polls = 0
+        if op.name in COLLECTIVES:
+            self._join_collective(state, op)
+        elif op.name == "send":
+            assert op.peer is not None
+            key = (op.group, op.peer, op.tag)
+            self.sends.setdefault(key, {}).setdefault(op.group_rank, deque()).append(op)
+            self._match(key)
+        else:
+            key = (op.group, op.group_rank, op.tag)
+            self.receives.setdefault(key, deque()).append(op)
+            self._match(key)
+
+    # -- collectives --------------------------------------------------------------------------------------------
+
+    def _join_collective(self, state: RankState, op: Issued) -> None:
+        op.index = state.positions[op.group] = state.positions.get(op.group, 0) + 1
+        slot = self.slots.setdefault((op.group, op.index), Slot(op.members))
+        slot.calls[op.group_rank] = op
+        if len(slot.calls) < len(slot.members):
+            return
+        ops = [slot.calls[i] for i in range(len(slot.members))]
+        slot.misfit = collectives.misfit(ops)
+        if slot.misfit is not None:
+            self.misfits.append(slot)
+            return
+        del self.slots[op.group, op.index]
+        refusal = collectives.undefined(op)
+        if refusal is not None:
+            for each in ops:
+                self._refuse(each, refusal)
+            return
+        collectives.run(ops, self._allocate)
+        for each in ops:
+            self._serve_waits(self.ranks[each.rank], each)
+
+    def _refuse(self, op: Issued, message: str) -> None:
+        """The operation is not defined: its wait raises in the rank."""
+        op.matched = True
+        op.refusal = message
+        self._serve_waits(self.ranks[op.rank], op)
+
+    def _allocate(self, nbytes: int, readers: int) -> Delivery:
+        if nbytes <= INLINE_BYTES or not self._use_segments or not readers:
+            return Delivery(bytearray(nbytes))
+        segment = self._segments.for_result(nbytes)
+        segment.readers += readers
+        return Delivery(memoryview(segment.map)[:nbytes], segment)
+
+    # -- point to point -----------------------------------------------------------------------------------------
+
+    def _match(self, key: tuple[str, int, int]) -> None:
+        """Match receives in the order they were posted, up to the first that may take from any rank."""
+        receives, sends = self.receives.get(key, deque()), self.sends.get(key, {})
+        waiting: deque[Issued] = deque()
+        blocked_sources: set[int] = set()
+        while receives:
+            recv = receives.popleft()
+            assert recv.peer is not None
+            if recv.peer < 0:
+                waiting.append(recv)
+                break
+            queue = sends.get(recv.peer)
+            if queue and recv.peer not in blocked_sources:
+                self._exchange(queue.popleft(), recv)
+            else:
+                blocked_sources.add(recv.peer)
+                waiting.append(recv)
+        receives.extendleft(reversed(waiting))
+
+    def _exchange(self, send: Issued, recv: Issued) -> None:
+        self._fruitless_polls = 0
+        problem = _misfit_of_message(send, recv)
+        if problem is not None:
+            self.message_misfits.append((send, recv, problem))
+            return
+        collectives.deliver_message(send, recv, self._allocate)
+        for op in (send, recv):
+            self._serve_waits(self.ranks[op.rank], op)
+
+    # -- waiting ------------------------------------------------------------------------------------------------
+
+    def _seqs(self, state: RankState, seqs: Any) -> tuple[int, ...]:
+        wanted = tuple(int(seq) for seq in seqs)
+        if not wanted or any(seq not in state.open for seq in wanted):
+            raise ProtocolError("a wait for an operation that is not open")
+        return wanted
+
+    def _wait(self, state: RankState, header: dict[str, Any]) -> None:
+        timeout = header.get("timeout_s")
+        wait = Wait(
+            state.rank, int(header["id"]), self._seqs(state, header["seqs"]), str(header["site"])[:200],
+            state.clock, timeout_s=float(timeout) if timeout is not None else None,
+        )  # fmt: skip
+        state.waits[wait.request] = wait
+        for seq in wait.seqs:
+            if state.open[seq].matched:
+                self._serve_waits(state, state.open[seq])
+                return
+
+    def _poll(self, state: RankState, header: dict[str, Any]) -> None:
+        wait = Wait(
+            state.rank, int(header["id"]), self._seqs(state, [header["seq"]]), str(header["site"])[:200],
+            state.clock, poll=True,
+        )  # fmt: skip
+        state.waits[wait.request] = wait
+
+    def _serve_waits(self, state: RankState, op: Issued) -> None:
+        """Deliver a matched operation to a wait of its rank, if there is one. Polls are served at quiescence."""
+        for wait in state.waits.values():
+            if op.seq in wait.seqs and not wait.poll:
+                self._deliver(state, wait, op)
+                return
+
+    def _deliver(self, state: RankState, wait: Wait, op: Issued) -> None:
+        del state.waits[wait.request]
+        del state.open[op.seq]
+        op.completed_order = state.completed
+        state.completed += 1
+        state.events.append(Event("wait", op.order))
+        if op.refusal is not None:
+            self._reply(state.rank, {"id": wait.request, "error": f"{op.name}: {op.refusal}"}, (), ())
+            return
+        answer: dict[str, Any] = {"id": wait.request, "seq": op.seq, "done": True}
+        if op.name == "recv":
+            answer["source"] = op.source
+        delivery, op.delivery = op.delivery, None
+        if delivery is None or not len(delivery.data):
+            self._reply(state.rank, answer, (), ())
+        elif delivery.segment is None:
+            self._reply(state.rank, answer, (delivery.data,), ())
+        else:
+            segment = delivery.segment
+            answer["result"] = [segment.index, segment.nbytes]
+            fds = () if state.rank in segment.known_to else (segment.fd,)
+            segment.known_to.add(state.rank)
+            state.reading.append(delivery)
+            self._reply(state.rank, answer, (), fds)
+
+    # -- the store ----------------------------------------------------------------------------------------------
+
+    def _store(self, state: RankState, header: dict[str, Any], payload: bytearray) -> None:
+        request = StoreRequest.read(header, bytes(payload), state.rank, state.clock)
+        if self.store.is_free_of_races(request):
+            self._answer_store(state, request)
+            self._wake_store_waits()
+        else:
+            state.store_waits[request.request] = request
+            if self.store.blocks(request):
+                self._wake_store_waits()
+
+    def _answer_store(self, state: RankState, request: StoreRequest) -> None:
+        state.store_waits.pop(request.request, None)
+        fields, blob = self.store.apply(request)
+        self._reply(state.rank, {"id": request.request, **fields}, (blob,) if blob else (), ())
+        self._fruitless_polls = 0
+
+    def _wake_store_waits(self) -> None:
+        for state in self.ranks:
+            for request in list(state.store_waits.values()):
+                if self.store.blocks(request) and self.store.has(request.keys):
+                    self._answer_store(state, request)
+
+    # -- quiescence ---------------------------------------------------------------------------------------------
+
+    @property
+    def quiescent(self) -> bool:
+        """Every live rank waits, and none of them has a second thread that may yet act."""
+        return all(not s.live or (s.blocked and s.threads == 1) for s in self.ranks)
+
+    def resolve(self) -> bool:
+        """At quiescence: decide the next thing that depends on timing, or fire a timeout. False: a hang."""
+        return self._decide() or self._fire_timeout()
+
+    def _decide(self) -> bool:
+        """The earliest of: a receive from any rank, a counter or question to the store, a poll."""
+        choices: list[tuple[int, int, int, Callable[[], None]]] = []
+        for key, receives in self.receives.items():
+            if receives and receives[0].peer == -1 and any(self.sends.get(key, {}).values()):
+                recv = receives[0]
+                choices.append((recv.clock, recv.rank, recv.seq, lambda key=key: self._match_any(key)))  # type: ignore[misc]
+        for state in self.ranks:
+            for request in state.store_waits.values():
+                if not self.store.blocks(request):
+                    choices.append((
+                        request.clock, state.rank, request.request,
+                        lambda state=state, request=request: self._answer_and_wake(state, request),  # type: ignore[misc]
+                    ))  # fmt: skip
+            for wait in state.waits.values():
+                if wait.poll and (
+                    state.open[wait.seqs[0]].matched or self._fruitless_polls < MAX_FRUITLESS_POLLS
+                ):
+                    choices.append((
+                        wait.clock, state.rank, wait.request,
+                        lambda state=state, wait=wait: self._answer_poll(state, wait),  # type: ignore[misc]
+                    ))  # fmt: skip
+        if not choices:
+            return False
+        min(choices, key=lambda choice: choice[:3])[3]()
+        return True
+
+    def _match_any(self, key: tuple[str, int, int]) -> None:
+        recv = self.receives[key].popleft()
+        queues = [queue for queue in self.sends[key].values() if queue]
+        queue = min(queues, key=lambda q: (q[0].clock, q[0].rank, q[0].seq))
+        self._exchange(queue.popleft(), recv)
+        self._match(key)
+
+    def _answer_and_wake(self, state: RankState, request: StoreRequest) -> None:
+        self._answer_store(state, request)
+        self._wake_store_waits()
+
+    def _answer_poll(self, state: RankState, wait: Wait) -> None:
+        op = state.open[wait.seqs[0]]
+        if op.matched:
+            self._deliver(state, wait, op)
+            return
+        self._fruitless_polls += 1
+        del state.waits[wait.request]
+        self._reply(state.rank, {"id": wait.request, "done": False}, (), ())
+
+    def _fire_timeout(self) -> bool:
+        """The shortest explicit timeout among the waits; the same quiescent state a second time is a hang."""
+        seen = frozenset(
+            [
+                (w.rank, f"{w.site} {[s.open[q].title() for q in w.seqs]}")
+                for s in self.ranks
+                for w in s.waits.values()
+            ]
+            + [(r.rank, r.title()) for s in self.ranks for r in s.store_waits.values()]
+        )
+        timed: list[tuple[float, int, Callable[[], None]]] = []
+        for state in self.ranks:
+            for wait in state.waits.values():
+                if wait.timeout_s is not None:
+                    timed.append((wait.timeout_s, state.rank, lambda s=state, w=wait: self._time_out(s, w)))  # type: ignore[misc]
+            for request in state.store_waits.values():
+                if request.timeout_s is not None:
+                    timed.append((
+                        request.timeout_s, state.rank,
+                        lambda s=state, r=request: self._time_out_store(s, r),  # type: ignore[misc]
+                    ))  # fmt: skip
+        if not timed or seen in self._seen_at_timeout:
+            return False
+        self._seen_at_timeout.add(seen)
+        min(timed, key=lambda choice: choice[:2])[2]()
+        return True
+
+    def _time_out(self, state: RankState, wait: Wait) -> None:
+        del state.waits[wait.request]
+        op = state.open[wait.seqs[0]]
+        assert wait.timeout_s is not None
+        message = f"Timed out waiting {wait.timeout_s * 1000:.0f}ms for {op.title()}"
+        if op.name == "monitored_barrier":
+            slot = self.slots.get((op.group, op.index))
+            missing = [m for i, m in enumerate(op.members) if slot is None or i not in slot.calls]
+            message = (
+                f"{'Rank' if len(missing) == 1 else 'Ranks'} {', '.join(map(str, missing))} failed to pass "
+                f"monitored_barrier in {wait.timeout_s * 1000:.0f} ms"
+            )
+        self._reply(state.rank, {"id": wait.request, "error": message}, (), ())
+
+    def _time_out_store(self, state: RankState, request: StoreRequest) -> None:
+        del state.store_waits[request.request]
+        message = f"Timed out after {request.timeout_s} s in {request.title()}"
+        self._reply(state.rank, {"id": request.request, "error": message, "type": "StoreTimeout"}, (), ())
+
+    # -- the record ---------------------------------------------------------------------------------------------
+
+    def trace(self) -> Trace:
+        """Everything that was said, by rank and order."""
+        return Trace(
+            [_record(op) for state in self.ranks for op in state.issued],
+            [state.events for state in self.ranks],
+        )
+
+    def closing_findings(self) -> list[Finding]:
+        """What is left over when every rank has returned."""
+        found = list(self.findings)
+        for state in self.ranks:
+            for op in state.issued:
+                if op.completed_order is not None or not op.by_program:
+                    continue
+                if not op.matched:
+                    found.append(Finding("incomplete", op.rank, f"{op.title()} never completed", op.site))
+                elif op.name == "send":
+                    found.append(Finding("note", op.rank, f"{op.title()} was never waited for", op.site))
+                else:
+                    found.append(Finding("unwaited", op.rank, f"{op.title()} was never waited for", op.site))
+        return found + self._groups_made_by_some()
+
+    def _groups_made_by_some(self) -> list[Finding]:
+        counts: dict[tuple[int, ...], list[int]] = {}
+        sites: dict[tuple[int, ...], str] = {}
+        for state in self.ranks:
+            for ranks, site in state.groups_made:
+                counts.setdefault(ranks, [0] * len(self.ranks))[state.rank] += 1
+                sites.setdefault(ranks, site)
+        return [
+            Finding(
+                "portability",
+                rank,
+                f"did not call new_group({list(ranks)}), which other ranks called: every rank must call it",
+                sites[ranks],
+            )
+            for ranks, by_rank in counts.items()
+            for rank, count in enumerate(by_rank)
+            if count < max(by_rank)
+        ]
+
+
+def _misfit_of_message(send: Issued, recv: Issued) -> str | None:
+    there, here = send.metas, recv.metas
+    if not there or not here:
+        return None
+    if there[0].dtype is not here[0].dtype:
+        return f"different dtypes: {there[0].dtype_name} sent, {here[0].dtype_name} received"
+    if send.in_numel != recv.out_numel:
+        return f"different sizes: {list(there[0].shape)} sent, {list(here[0].shape)} received"
+    return None
+
+
+def _record(op: Issued) -> Operation:
+    metas = op.metas
+    return Operation(
+        rank=op.rank,
+        name=op.name,
+        group=op.members,
+        peer=op.global_peer if op.source < 0 else op.members[op.source],
+        root=op.global_root,
+        reduce_op=op.reduce_op,
+        dtype=metas[0].dtype_name if metas else None,
+        shape=metas[0].shape if metas else (),
+        numel=op.full[0] if op.matched else sum(m.numel for m in metas),
+        nbytes=op.full[1] if op.matched else sum(m.nbytes for m in metas),
+        sent_bytes=op.sent_bytes,
+        site=op.site,
+        async_op=op.async_op,
+        waited=op.completed_order is not None,
+        order=op.order,
+        completed_order=op.completed_order,
+    )

@@ -1,0 +1,167 @@
+"""What an asynchronous operation returns: results are written when it is waited for, never before."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.futures import Future
+
+from kit.world.connection import Connection
+from kit.world.sites import call_site
+from kit.world.tensors import from_bytes
+
+# Operations whose future was handed out and is not complete; Future.wait() looks here. One table a rank process.
+_PENDING: dict[int, Work] = {}
+
+
+class Work(dist._Work):
+    """One operation in flight. `outputs` are overwritten at completion, in the order of the delivered bytes."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        seq: int,
+        outputs: Sequence[torch.Tensor],
+        results: Sequence[torch.Tensor],
+        segment: int | None,
+    ) -> None:
+        super().__init__()
+        self._connection = connection
+        self._seq = seq
+        self._outputs = list(outputs)
+        self._results = list(results)
+        self._segment = segment
+        self._done = False
+        self._source = -1
+        self._future: Future[Any] | None = None
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        if not self._done:
+            limit = timeout.total_seconds() if timeout is not None else 0
+            extra = {"timeout_s": limit} if limit > 0 else {}
+            _wait_any(self._connection, {self._seq: self}, **extra)
+        return True
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def is_completed(self) -> bool:
+        """Asks the network, and delivers when the answer is yes: polling makes progress."""
+        if not self._done:
+            site, _ = call_site()
+            header, payload, fds = self._connection.request({"op": "poll", "seq": self._seq, "site": site})
+            if header["done"]:
+                self.deliver(header, payload, fds)
+        return self._done
+
+    def deliver(self, header: dict[str, Any], payload: bytearray, fds: list[int]) -> None:
+        if self._done:
+            return
+        self._done = True
+        self._source = int(header.get("source", -1))
+        raw: Any = payload
+        if "result" in header:
+            index, size = header["result"]
+            raw = self._connection.segments.result(index, fds[0] if fds else None, size)
+        offset = 0
+        with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+            for tensor in self._outputs:
+                value = from_bytes(raw, tensor.dtype, tensor.shape, offset)
+                with torch.autograd._unsafe_preserve_version_counter(tensor):
+                    tensor.detach().copy_(value)
+                offset += tensor.numel() * tensor.element_size()
+        if self._segment is not None:
+            self._connection.segments.give_back(self._segment)
+        self._outputs = []
+        _PENDING.pop(self._seq, None)
+        if self._future is not None and not self._future.done():
+            self._future.set_result(self._results)
+
+    def get_future(self) -> Future[Any]:  # type: ignore[override]
+        """Never blocks outside a backward pass; inside one, the wait is queued for the end of the pass."""
+        if self._future is None:
+            self._future = Future()
+            if self._done:
+                self._future.set_result(self._results)
+                return self._future
+            _PENDING[self._seq] = self
+            if torch._C._current_graph_task_id() != -1:
+                if (
+                    torch._C._current_autograd_node() is None
+                    and sys._getframe(1).f_code.co_name != "<module>"
+                ):
+                    self.wait()  # the last callback of a pass (DDP's static graph): nothing runs after it
+                else:
+                    torch.autograd.Variable._execution_engine.queue_callback(self.wait)
+        return self._future
+
+    def is_success(self) -> bool:
+        return self._done
+
+    def exception(self) -> None:  # type: ignore[override]
+        return None
+
+    def result(self) -> list[torch.Tensor]:  # type: ignore[override]
+        self.wait()
+        return self._results
+
+    def source_rank(self) -> int:
+        return self._source
+
+    _source_rank = source_rank
+
+
+class Joined(dist._Work):
+    """Several operations behind one handle (the coalesced collectives)."""
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        super().__init__()
+        self._works = list(works)
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        return all([work.wait(timeout) for work in self._works])
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def is_completed(self) -> bool:
+        return all([work.is_completed() for work in self._works])
+
+    def is_success(self) -> bool:
+        return all(work.is_success() for work in self._works)
+
+    def exception(self) -> None:  # type: ignore[override]
+        return None
+
+    def result(self) -> list[torch.Tensor]:  # type: ignore[override]
+        return [tensor for work in self._works for tensor in work.result()]
+
+    def get_future(self) -> Future[Any]:  # type: ignore[override]
+        future: Future[Any] = Future()
+        future.set_result(self.result())
+        return future
+
+
+def _wait_any(connection: Connection, works: dict[int, Work], **extra: Any) -> None:
+    """Block until one of the works is delivered."""
+    site, _ = call_site()
+    header, payload, fds = connection.request({"op": "wait", "seqs": list(works), "site": site, **extra})
+    works[header["seq"]].deliver(header, payload, fds)
+
+
+def patch_future_wait() -> None:
+    """Make `Future.wait()` wait for the operations that futures stand for, whichever comes first."""
+    plain_wait = torch._C.Future.wait
+
+    def wait(self: Any) -> Any:
+        while not self.done() and _PENDING:
+            works = dict(_PENDING)
+            _wait_any(next(iter(works.values()))._connection, works)
+        return plain_wait(self)
+
+    torch._C.Future.wait = wait  # type: ignore[method-assign]

@@ -1,0 +1,136 @@
+"""`World.run`: start ranks, be their network, and bring back what they computed or why they could not."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kit.errors import KitError
+from kit.world import programs, segments
+from kit.world.failure import Finding, WorldError
+from kit.world.run_loop import RunLoop
+from kit.world.trace import Trace
+from kit.world.zygote import Zygote
+
+TRANSPORTS = ("switchboard", "gloo")
+MAX_WORLD_SIZE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run brought back. ranks[r] is what rank r returned; the trace is empty under gloo."""
+
+    world_size: int
+    transport: str
+    ranks: tuple[Any, ...]
+    trace: Trace
+    stdout: tuple[str, ...]
+    stderr: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    duration_s: float
+
+
+class World:
+    """`size` ranks, fresh for every run.
+
+    transport: "switchboard" (the deciding process is the network and sees everything) or "gloo" (the real thing).
+    deadline_s: wall-clock seconds after which a run is ended and every rank's line is reported.
+    zygote: the process to fork ranks from; without one, a run starts its own and ends it.
+    memory_limit_bytes: what a rank may allocate beyond what it starts with.
+    output_limit_bytes: what a rank may print to stdout and stderr together.
+    seed: the ranks' own random numbers follow from it, other ones on every rank.
+    cwd, env: the ranks' working directory and environment (default: this process's own).
+    """
+
+    def __init__(
+        self,
+        size: int,
+        *,
+        transport: str = "switchboard",
+        deadline_s: float = 30.0,
+        zygote: Zygote | None = None,
+        memory_limit_bytes: int = 4 << 30,
+        output_limit_bytes: int = 16 << 20,
+        seed: int = 0,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        if type(size) is not int or not 1 <= size <= MAX_WORLD_SIZE:
+            raise KitError(f"world size {size!r} is not a whole number from 1 to {MAX_WORLD_SIZE}")
+        if transport not in TRANSPORTS:
+            raise KitError(f"no transport {transport!r}; there are {' and '.join(TRANSPORTS)}")
+        if not deadline_s > 0:
+            raise KitError(f"deadline_s is {deadline_s!r}, not a positive number of seconds")
+        self.size = size
+        self.transport = transport
+        self.deadline_s = deadline_s
+        self.memory_limit_bytes = memory_limit_bytes
+        self.output_limit_bytes = output_limit_bytes
+        self.seed = seed
+        self.cwd = cwd
+        self.env = env
+        self._zygote = zygote
+
+    def run(self, function: Callable[..., Any], inputs: Sequence[Any] | None = None) -> Result:
+        """Call `function()`, or `function(inputs[rank])`, on every rank.
+
+        function: a top-level function; torch.distributed is initialised when it is called.
+        inputs: one tree a rank (None, bool, int, float, str, bytes, tensors, lists, tuples, dicts); so is what the
+        function returns.
+        Raises WorldError when a rank hangs, crashes, does not fit the others or outlives the deadline.
+        """
+        where = programs.reference(function)
+        if inputs is not None and len(inputs) != self.size:
+            raise KitError(f"{len(inputs)} inputs for a world of {self.size} ranks; give one a rank")
+        zygote = self._zygote if self._zygote is not None else Zygote.execute()
+        try:
+            zygote.wait_ready()
+            return self._run(zygote, where, inputs)
+        finally:
+            if self._zygote is None:
+                zygote.close()
+
+    def _run(self, zygote: Zygote, where: dict[str, str], inputs: Sequence[Any] | None) -> Result:
+        started = time.monotonic()
+        loop = RunLoop(
+            self.size,
+            transport=self.transport,
+            deadline=started + self.deadline_s,
+            deadline_s=self.deadline_s,
+            memory_limit_bytes=self.memory_limit_bytes,
+            output_limit_bytes=self.output_limit_bytes,
+            zygote=zygote,
+        )
+        with loop:
+            draw = random.Random(self.seed)
+            for rank in range(self.size):
+                loop.start(
+                    rank,
+                    self._job(rank, where, draw.getrandbits(62)),
+                    inputs[rank : rank + 1] if inputs is not None else None,
+                )
+            values = loop.run()
+        return Result(
+            self.size, self.transport, values, loop.trace(), loop.stdout(), loop.stderr(),
+            tuple(loop.findings()), time.monotonic() - started,
+        )  # fmt: skip
+
+    def _job(self, rank: int, where: dict[str, str], rng_seed: int) -> dict[str, Any]:
+        return {
+            "rank": rank,
+            "world_size": self.size,
+            "transport": self.transport,
+            "timeout_s": self.deadline_s,
+            "function": where,
+            "rng_seed": rng_seed,
+            "memory_limit_bytes": self.memory_limit_bytes,
+            "segments": segments.supported(),
+            "cwd": self.cwd if self.cwd is not None else os.getcwd(),
+            "env": dict(self.env) if self.env is not None else None,
+            "sys_path": [path or os.getcwd() for path in sys.path],
+        }

@@ -1,0 +1,349 @@
+"""The zygote: a process that has imported torch once and forks ranks from that state.
+
+Forked from the deciding process (`grade`, which has torch itself) or exec'd fresh (the pytest plugin, whose process
+may have used threads, after which a fork hangs every child). It has one thread and never runs a tensor operation.
+
+Between the two: one SOCK_SEQPACKET pair, JSON messages. To the zygote: spawn (with a rank's four descriptors), kill.
+From it: ready, spawned, exited, killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, NoReturn
+
+from kit.errors import KitError
+from kit.world.limits import adopt_orphans, close_all_but, hide_memory
+
+PRELOAD = (
+    "torch",
+    "torch._dynamo",
+    "torch.distributed",
+    "torch.distributed.checkpoint",
+    "torch.distributed.device_mesh",
+    "torch.distributed.fsdp",
+    "torch.distributed.nn",
+    "torch.distributed.optim",
+    "torch.distributed.pipelining",
+    "torch.distributed.tensor",
+    "torch.distributed.tensor.parallel",
+    "torch.nn.parallel",
+    "kit.world.rank",
+)
+_MESSAGE_BYTES = 1 << 16
+_START_LIMIT_S = 120.0
+
+
+def preload(modules: Sequence[str] = ()) -> None:
+    """Import everything that a rank may need; torch is left with one thread."""
+    import importlib
+    import warnings
+
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
+    warnings.filterwarnings("ignore", message="The given buffer is not writable")
+    for name in (*PRELOAD, *modules):
+        importlib.import_module(name)
+    import torch
+
+    torch.set_num_threads(1)
+    with contextlib.suppress(RuntimeError):
+        torch.set_num_interop_threads(1)
+    from kit.world import binding
+
+    binding.register_backend()
+
+
+class Zygote:
+    """The deciding process's handle. Use as a context manager, or call close()."""
+
+    def __init__(self, pid: int, sock: socket.socket, process: subprocess.Popen[bytes] | None) -> None:
+        self.pid = pid
+        self._socket = sock
+        self._process = process
+        self._owner = os.getpid()
+        self._ready = False
+        self._jobs = 0
+        self._closed = False
+        self.rank_pids: dict[tuple[int, int], int] = {}
+        self.exits: dict[tuple[int, int], int] = {}
+
+    @classmethod
+    def fork(cls, modules: Sequence[str] = ()) -> Zygote:
+        """Fork from this process, which must have one thread and must not have run a tensor operation with more."""
+        preload(modules)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        gc.collect()
+        gc.freeze()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        hide_memory()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                ours.close()
+                serve(theirs)
+            finally:
+                os._exit(70)
+        gc.unfreeze()
+        theirs.close()
+        return cls(pid, ours, None)
+
+    @classmethod
+    def execute(cls, modules: Sequence[str] = ()) -> Zygote:
+        """Start a fresh Python; returns at once, the imports go on in the background until the first run."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        code = f"import sys; sys.path.insert(0, {root!r}); from kit.world.zygote import main; main()"
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, str(theirs.fileno()), *modules],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        theirs.close()
+        return cls(process.pid, ours, process)
+
+    def _receive(self, limit_s: float) -> dict[str, Any] | None:
+        """The next message, None when there is none within the limit; KitError when the zygote is gone."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._socket, selectors.EVENT_READ)
+            if not selector.select(limit_s):
+                return None
+        try:
+            data = self._socket.recv(_MESSAGE_BYTES)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            raise KitError(
+                "the process that starts ranks ended by itself",
+                "run `shardkit doctor`; if memory is short, close other programs",
+            )
+        message: dict[str, Any] = json.loads(data)
+        key = (message.get("job", -1), message.get("rank", -1))
+        if message["say"] == "spawned":
+            self.rank_pids[key] = message["pid"]
+        elif message["say"] == "exited":
+            self.exits[key] = message["status"]
+        return message
+
+    def wait_ready(self) -> None:
+        """Block until its imports are done."""
+        if not self._ready:
+            if self._receive(_START_LIMIT_S) is None:
+                raise KitError(
+                    f"torch was not imported within {_START_LIMIT_S:.0f} s", "run `shardkit doctor`"
+                )
+            self._ready = True
+
+    def new_job(self) -> int:
+        self._jobs += 1
+        self.rank_pids.clear()
+        self.exits.clear()
+        return self._jobs
+
+    def spawn(self, job: int, rank: int, fds: Sequence[int]) -> None:
+        """Start one rank with its socket, stdout, stderr and stacks descriptors."""
+        self.wait_ready()
+        message = json.dumps({"do": "spawn", "job": job, "rank": rank}).encode()
+        try:
+            socket.send_fds(self._socket, [message], list(fds))
+        except OSError:
+            self._receive(0)
+            raise
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def read(self) -> None:
+        """Take in what the zygote said, without blocking."""
+        while self._receive(0) is not None:
+            pass
+
+    def kill(self, job: int, limit_s: float = 10.0) -> None:
+        """End every process of a job, and whatever those started; returns when all are gone."""
+        self._socket.send(json.dumps({"do": "kill", "job": job}).encode())
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            message = self._receive(max(0.0, deadline - time.monotonic()))
+            if message is not None and message["say"] == "killed" and message["job"] == job:
+                return
+
+    def close(self) -> None:
+        """End the zygote and every rank. Safe to call twice, and from a forked child (does nothing there)."""
+        if self._closed or os.getpid() != self._owner:
+            return
+        self._closed = True
+        self._socket.close()  # the zygote ends its ranks and itself when this end is gone
+        if self._process is not None:
+            try:
+                self._process.wait(5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            return
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            try:
+                if os.waitpid(self.pid, os.WNOHANG)[0]:
+                    return
+            except ChildProcessError:
+                return
+            time.sleep(0.002)
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+
+    def __enter__(self) -> Zygote:
+        return self
+
+    def __exit__(self, kind: type | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+# -- the zygote's own process ---------------------------------------------------------------------------------------
+
+
+def main() -> NoReturn:
+    """Entry of an exec'd zygote: descriptor of its socket, then modules to import."""
+    sock = socket.socket(fileno=int(sys.argv[1]))
+    try:
+        preload(sys.argv[2:])
+        gc.collect()
+        gc.freeze()
+        serve(sock)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        os._exit(0)
+
+
+def serve(sock: socket.socket) -> NoReturn:
+    """Fork ranks on request until the deciding process closes its end."""
+    close_all_but({sock.fileno()})
+    adopt_orphans()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the deciding process's to handle
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_read, False)
+    os.set_blocking(wake_write, False)
+    signal.set_wakeup_fd(wake_write)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    _Server(sock, wake_read).run()
+
+
+class _Server:
+    def __init__(self, sock: socket.socket, wake: int) -> None:
+        self._socket = sock
+        self._wake = wake
+        self._ranks: dict[int, tuple[int, int]] = {}  # pid -> (job, rank)
+
+    def run(self) -> NoReturn:
+        self._say({"say": "ready"})
+        selector = selectors.DefaultSelector()
+        selector.register(self._socket, selectors.EVENT_READ)
+        selector.register(self._wake, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.fileobj == self._wake:
+                    os.read(self._wake, 4096)
+                    self._reap()
+                    continue
+                try:
+                    data, fds, _, _ = socket.recv_fds(self._socket, _MESSAGE_BYTES, 8)
+                except OSError:
+                    data, fds = b"", []
+                if not data:
+                    self._end_all(set(self._ranks))
+                    os._exit(0)
+                message = json.loads(data)
+                if message["do"] == "spawn":
+                    self._spawn(message["job"], message["rank"], fds)
+                else:
+                    self._end_all({pid for pid, (job, _) in self._ranks.items() if job == message["job"]})
+                    self._say({"say": "killed", "job": message["job"]})
+
+    def _say(self, message: dict[str, Any]) -> None:
+        try:
+            self._socket.send(json.dumps(message).encode())
+        except OSError:
+            self._end_all(set(self._ranks))
+            os._exit(0)
+
+    def _spawn(self, job: int, rank: int, fds: list[int]) -> None:
+        try:
+            pid = os.fork()
+        except OSError as error:
+            for fd in fds:
+                os.close(fd)
+            self._say({"say": "exited", "job": job, "rank": rank, "status": -(1000 + (error.errno or 0))})
+            return
+        if pid == 0:
+            _become_rank(fds)
+        for fd in fds:
+            os.close(fd)
+        self._ranks[pid] = (job, rank)
+        self._say({"say": "spawned", "job": job, "rank": rank, "pid": pid})
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            known = self._ranks.pop(pid, None)
+            if known is not None:
+                code = os.waitstatus_to_exitcode(status)
+                self._say({"say": "exited", "job": known[0], "rank": known[1], "status": code})
+
+    def _end_all(self, pids: set[int]) -> None:
+        """SIGKILL these ranks, their process groups and every orphan that became ours; wait until they are gone."""
+        for pid in pids:
+            for send in (os.killpg, os.kill):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    send(pid, signal.SIGKILL)
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            self._reap()
+            strays = _children() - (set(self._ranks) - pids)
+            if not strays:
+                return
+            for pid in strays:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.001)
+
+
+def _children() -> set[int]:
+    """Live children of this process (Linux; elsewhere the process groups have to do)."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children") as file:
+            return {int(pid) for pid in file.read().split()}
+    except OSError:
+        return set()
+
+
+def _become_rank(fds: list[int]) -> NoReturn:
+    try:
+        os.setsid()  # no terminal, and a process group of its own
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        close_all_but(set(fds))
+        from kit.world.rank import live
+
+        live(*fds)
+    finally:
+        os._exit(70)
