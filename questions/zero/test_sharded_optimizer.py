@@ -1,0 +1,678 @@
+"""Checks of zero/sharded_optimizer."""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from kit.grading import Scenario, compare, fail
+
+# --- one training job, driven by its description, sharded or not --------------------------------------------
+
+
+class ScaledSGD(torch.optim.SGD):
+    """SGD whose step multiplies the gradients first, as optimizers with a fused unscale do."""
+
+    def step(self, closure=None, *, grad_scale=1.0):
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.grad is not None:
+                    param.grad.mul_(grad_scale)
+        super().step()
+        return loss
+
+
+OPTIMIZERS = {"SGD": torch.optim.SGD, "AdamW": torch.optim.AdamW, "ScaledSGD": ScaledSGD}
+
+
+def unsharded(params, optimizer_cls, **kwargs):
+    return optimizer_cls(params, **kwargs)
+
+
+def mark():
+    """Separates the steps in the trace; on the ranks only."""
+    if dist.is_initialized():
+        one = torch.zeros(1, dtype=torch.uint8)
+        dist.scatter(one.clone(), [one] * dist.get_world_size() if dist.get_rank() == 0 else None, src=0)
+
+
+def argument(params, job):
+    """What the constructor is given: a list, a generator, or dicts that hold a list, a generator or one param."""
+    groups = [
+        {**group["hyperparameters"], "params": collection([params[name] for name in group["names"]], group)}
+        for group in job["groups"]
+    ]
+    return groups if job["are_dicts"] else groups[0]["params"]
+
+
+def collection(params, group):
+    if group["form"] == "generator":
+        return (param for param in params)
+    return params[0] if group["form"] == "one" else params
+
+
+def make_closure(optimizer, params, batches):
+    """Clears the gradients, computes them anew from the next batch, and returns the loss."""
+
+    def closure():
+        optimizer.zero_grad()
+        grads = next(batches)
+        loss = sum((params[name] * grad).sum() for name, grad in grads.items())
+        loss.backward()
+        return loss
+
+    return closure
+
+
+def train(make_optimizer, job):
+    """Trains as the job says, and returns what it left behind: parameters after each step, state, losses."""
+    params = {
+        name: nn.Parameter(value.clone(), requires_grad=name not in job["frozen"])
+        for name, value in job["values"].items()
+    }
+    torch.manual_seed(job["seed"])
+    optimizer = make_optimizer(argument(params, job), OPTIMIZERS[job["optimizer"]], **job["hyperparameters"])
+    scheduler = None
+    if job["factors"]:
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: job["factors"][step])
+    closure = make_closure(optimizer, params, iter(job["gradients"])) if job["has_closure"] else None
+
+    steps, losses = [], []
+    for step, grads in enumerate(job["gradients"]):
+        for group in job["late"].get(str(step), []):
+            late = collection([params[name] for name in group["names"]], group)
+            optimizer.add_param_group({"params": late, **group["hyperparameters"]})
+        for index, changes in job["changes"].get(str(step), []):
+            optimizer.param_groups[index].update(changes)
+        if step == job["edit_before"]:
+            for entry in optimizer.state.values():
+                if entry:
+                    entry["exp_avg"].mul_(job["edit_factor"])
+        mark()
+        if closure is not None:
+            loss = optimizer.step(closure, **job["step_arguments"])
+        else:
+            for name, param in params.items():
+                param.grad = None if grads[name] is None else grads[name].clone()
+            loss = optimizer.step(**job["step_arguments"])
+        mark()
+        if scheduler is not None:
+            scheduler.step()
+        losses.append(loss.detach().clone() if torch.is_tensor(loss) else loss)
+        steps.append(values_of(params))
+    returned = {"parameters": steps, "losses": losses, "state": held_state(optimizer, params)}
+    returned["draw"] = torch.rand(3)
+    returned["cleared"] = [gradients_after(optimizer, params, job, {"set_to_none": False})]
+    returned["cleared"].append(gradients_after(optimizer, params, job, {}))
+    return returned
+
+
+def values_of(params):
+    return {name: param.detach().clone() for name, param in params.items()}
+
+
+def held_state(optimizer, params):
+    """{parameter: its state}, for those whose state this rank holds."""
+    names = {id(param): name for name, param in params.items()}
+    return {
+        names[id(param)]: {key: v.detach().clone() if torch.is_tensor(v) else v for key, v in entry.items()}
+        for param, entry in optimizer.state.items()
+        if entry and id(param) in names
+    }
+
+
+def gradients_after(optimizer, params, job, arguments):
+    """Every .grad after zero_grad(**arguments), all of them having been set."""
+    for name, param in params.items():
+        if name not in job["frozen"]:
+            param.grad = torch.ones_like(param)
+    optimizer.zero_grad(**arguments)
+    return {name: None if param.grad is None else param.grad.clone() for name, param in params.items()}
+
+
+def train_all(solution, inputs):
+    """Every rank: each job in turn, with the learner's optimizer."""
+    returned = {name: train(solution.ShardedOptimizer, job) for name, job in inputs.items()}
+    returned["default_dtype"] = torch.get_default_dtype()
+    returned["grad_enabled"] = torch.is_grad_enabled()
+    return returned
+
+
+def same_for_all(problem, rank):
+    """Parameters and averaged gradients are the same on every rank, as they are under data parallelism."""
+    return problem
+
+
+def expected_of(problem):
+    with torch.random.fork_rng(devices=[]):
+        return {name: train(unsharded, job) for name, job in problem.items()}
+
+
+# --- jobs ---------------------------------------------------------------------------------------------------
+
+
+def draw(rng, shape):
+    return torch.randn(shape, generator=rng, dtype=torch.float64)
+
+
+def pick(rng, *choices):
+    return choices[int(torch.randint(len(choices), (), generator=rng))]
+
+
+def big(rng):
+    """A weight of 36 to 49 elements: six of them are many enough that one is less than a quarter of all."""
+    return pick(rng, [6, 6], [6, 7], [7, 6], [7, 7])
+
+
+def small(rng):
+    return pick(rng, [1], [2], [3])
+
+
+def make_job(rng, shapes, optimizer, hyperparameters, *, groups=None, num_steps=3, **description):
+    """shapes: {name: shape} in order of registration. groups: the constructor's; None is one plain list."""
+    job = {
+        "values": {name: draw(rng, shape) for name, shape in shapes.items()},
+        "frozen": [],
+        "optimizer": optimizer,
+        "hyperparameters": hyperparameters,
+        "are_dicts": groups is not None,
+        "groups": groups or [group(*shapes)],
+        "gradients": [{name: draw(rng, shape) for name, shape in shapes.items()} for _ in range(num_steps)],
+        "late": {},
+        "changes": {},
+        "factors": [],
+        "has_closure": False,
+        "step_arguments": {},
+        "edit_before": None,
+        "edit_factor": 1.0,
+        "seed": int(torch.randint(2**31, (), generator=rng)),
+    }
+    return {**job, **description}
+
+
+def group(*names, form="list", **hyperparameters):
+    return {"names": list(names), "form": form, "hyperparameters": hyperparameters}
+
+
+def blocks(rng, num_blocks):
+    """[weight, bias, weight, bias, ...], with no relation between their sizes."""
+    return {
+        f"{block}.{kind}": (big if kind == "weight" else small)(rng)
+        for block in range(num_blocks)
+        for kind in ("weight", "bias")
+    }
+
+
+def fit_problem(rng, world_size):
+    """AdamW on six blocks and a scalar; before the last step, whoever holds a first moment multiplies it."""
+    shapes = {**blocks(rng, 6), "temperature": []}
+    hyperparameters = {"lr": 0.05, "betas": [0.8, 0.9], "weight_decay": 0.1}
+    return {
+        "fit": make_job(rng, shapes, "AdamW", hyperparameters, num_steps=4, edit_before=3, edit_factor=-2.5)
+    }
+
+
+def use_problem(rng, world_size):
+    return {
+        "groups": groups_job(rng),
+        "schedule": schedule_job(rng),
+        "changes": changes_job(rng),
+        "late": late_job(rng),
+        "skipped": skipped_job(rng),
+        "closure": closure_job(rng),
+    }
+
+
+def groups_job(rng):
+    """Three groups, each a large tensor before small ones, so that starting anew in each fills one rank."""
+    shapes = {"a": [7, 6], "b": small(rng), "c": [6, 7], "d": small(rng), "e": [7, 7], "f": small(rng)}
+    groups = [
+        group("a", "b"),
+        group("c", "d", form="generator", lr=0.3, momentum=0.5),
+        group("e", form="one", weight_decay=0.2),
+        group("f", lr=0.01),
+    ]
+    return make_job(rng, shapes, "SGD", {"lr": 0.1, "momentum": 0.9}, groups=groups)
+
+
+def schedule_job(rng):
+    """The learning rate is AdamW's default; the scheduler is what changes it."""
+    shapes = blocks(rng, 2)
+    groups = [group(*shapes, form="generator")]
+    job = make_job(rng, shapes, "AdamW", {"weight_decay": 0.5}, groups=groups, factors=[4.0, 1.0, 0.25, 0.5])
+    return {**job, "are_dicts": False}
+
+
+def changes_job(rng):
+    """By hand: the learning rate of one group, then momentum and weight decay of the other."""
+    shapes = blocks(rng, 2)
+    groups = [group("0.weight", "0.bias"), group("1.weight", "1.bias")]
+    changes = {"1": [[0, {"lr": 0.02}]], "2": [[1, {"momentum": 0.3, "weight_decay": 0.4}]]}
+    hyperparameters = {"lr": 0.1, "momentum": 0.9}
+    return make_job(rng, shapes, "SGD", hyperparameters, groups=groups, num_steps=4, changes=changes)
+
+
+def late_job(rng):
+    """A group after the first step, another after the second; the groups before have momentum by then."""
+    shapes = {"a": [7, 6], "b": small(rng), "c": [6, 7], "d": small(rng), "e": [7, 7]}
+    return make_job(
+        rng,
+        shapes,
+        "AdamW",
+        {"lr": 0.05},
+        groups=[group("a", "b")],
+        num_steps=4,
+        late={"1": [group("c", "d", form="generator", lr=0.2)], "2": [group("e", form="one")]},
+    )
+
+
+def skipped_job(rng):
+    """Gradients that are missing in some steps; momentum and weight decay show it if they count as zero."""
+    shapes = blocks(rng, 3)
+    job = make_job(rng, shapes, "SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.2}, num_steps=4)
+    for step, name in [(0, "0.weight"), (1, "1.weight"), (1, "1.bias"), (2, "0.weight"), (3, "2.bias")]:
+        job["gradients"][step][name] = None
+    for grads in job["gradients"]:
+        grads["2.weight"] = None
+    return {**job, "frozen": ["2.weight"]}
+
+
+def closure_job(rng):
+    arguments = {"grad_scale": 0.5}
+    hyperparameters = {"lr": 0.1, "momentum": 0.9}
+    return make_job(
+        rng, blocks(rng, 2), "ScaledSGD", hyperparameters, has_closure=True, step_arguments=arguments
+    )
+
+
+def few_problem(rng, world_size):
+    """Fewer tensors than ranks, then one more."""
+    shapes = {str(index): small(rng) for index in range(max(1, world_size // 2))}
+    first = group(*shapes)
+    shapes["late"] = small(rng)
+    hyperparameters = {"lr": 0.1, "momentum": 0.9}
+    late = {"2": [group("late")]}
+    return {
+        "few": make_job(
+            rng, shapes, "SGD", hyperparameters, groups=[first], num_steps=4, late=late, has_closure=True
+        )
+    }
+
+
+# --- what the jobs would come to with a known mistake -------------------------------------------------------
+
+
+def with_suspects(problem):
+    """Beside what is right: the parameters that well-known mistakes lead to."""
+    expected = expected_of(problem)
+    for name, mistakes in MISTAKES.items():
+        if name in problem:
+            expected[name]["suspects"] = {
+                label: train_alone(mistake(problem[name])) for label, mistake in mistakes.items()
+            }
+    return expected
+
+
+def train_alone(job):
+    with torch.random.fork_rng(devices=[]):
+        return train(unsharded, job)["parameters"]
+
+
+def without_group_hyperparameters(job):
+    return {**job, "groups": [{**one, "hyperparameters": {}} for one in job["groups"]]}
+
+
+def without_late_groups(job):
+    return {**job, "late": {}}
+
+
+def with_zeros_for_none(job):
+    zeros = {name: torch.zeros_like(value) for name, value in job["values"].items()}
+    gradients = [
+        {name: zeros[name] if grad is None else grad for name, grad in grads.items()}
+        for grads in job["gradients"]
+    ]
+    return {**job, "gradients": gradients}
+
+
+MISTAKES = {
+    "groups": {"the run in which every group has the constructor's values": without_group_hyperparameters},
+    "schedule": {
+        "the run at the learning rate of construction": lambda job: {**job, "factors": [4.0] * 4},
+        "the run at the optimizer's default learning rate": lambda job: {**job, "factors": []},
+    },
+    "changes": {
+        "the run with the values of construction": lambda job: {**job, "changes": {}},
+        "the run in which only lr follows": lambda job: {**job, "changes": {"1": job["changes"]["1"]}},
+    },
+    "late": {"the run without the late groups": without_late_groups},
+    "skipped": {"the run in which a missing gradient counts as zero": with_zeros_for_none},
+    "closure": {"the run without grad_scale": lambda job: {**job, "step_arguments": {}}},
+}
+
+
+# --- what checks look at ------------------------------------------------------------------------------------
+
+
+def check_parameters(run, job, steps=None):
+    """Every parameter on every rank after each of the steps."""
+    expected = run.expected[job]
+    for step in range(len(expected["parameters"])) if steps is None else steps:
+        before = expected["parameters"][step - 1] if step else run.problem[job]["values"]
+        suspects = {"what it was before the step: not updated there, or not received": before}
+        for label, tree in expected.get("suspects", {}).items():
+            suspects[label] = tree[step]
+        for rank, returned in enumerate(run.ranks):
+            compare(
+                returned[job]["parameters"][step],
+                expected["parameters"][step],
+                what="parameter",
+                rank=rank,
+                world_size=run.world_size,
+                suspects=suspects,
+                where=f"after step {step + 1}",
+            )
+
+
+def holders(run, job, name):
+    """The ranks that hold the state of a parameter."""
+    return [rank for rank, returned in enumerate(run.ranks) if name in returned[job]["state"]]
+
+
+def check_state(run, job):
+    """The state of every parameter is on some rank, and wherever it is, it is the unsharded run's."""
+    expected = run.expected[job]["state"]
+    for name in run.problem[job]["values"]:
+        ranks = holders(run, job, name)
+        if name not in expected:
+            if ranks:
+                fail(f"rank {ranks[0]} holds state of {name}, which never had a gradient; torch makes none")
+            continue
+        if not ranks:
+            fail(
+                f"no rank holds the state of {name} in optimizer.state; it must be the live state of the "
+                "parameters that the rank owns, as optimizer_cls keeps it"
+            )
+        for rank in ranks:
+            compare(
+                run.ranks[rank][job]["state"][name],
+                expected[name],
+                what=f"state of {name}",
+                rank=rank,
+                world_size=run.world_size,
+                where=f"after step {len(run.expected[job]['parameters'])}",
+            )
+
+
+def check_share(run, job):
+    """No rank holds state of more than total/n + the largest parameter, in elements."""
+    numels = {name: value.numel() for name, value in run.problem[job]["values"].items()}
+    n = run.world_size
+    bound = sum(numels.values()) / n + max(numels.values())
+    for rank, returned in enumerate(run.ranks):
+        owned = sum(numels[name] for name in returned[job]["state"])
+        if owned > bound:
+            everything = ", which is all" if owned == sum(numels.values()) else ""
+            fail(
+                f"rank {rank} of {n} holds the state of {owned} elements{everything}; its share is at most "
+                f"{bound:.0f} (total {sum(numels.values())} / {n} + the largest parameter, "
+                f"{max(numels.values())})"
+            )
+
+
+# --- checks -------------------------------------------------------------------------------------------------
+
+FIT = Scenario(
+    train_all,
+    problem=fit_problem,
+    rank_inputs=same_for_all,
+    expected=expected_of,
+    world_sizes=(1, 2, 3, 4),
+    gloo=(2, 4),
+    deadline_s=20,
+)
+
+USE = Scenario(
+    train_all,
+    problem=use_problem,
+    rank_inputs=same_for_all,
+    expected=with_suspects,
+    world_sizes=(1, 2, 3, 4),
+    gloo=(2, 4),
+    deadline_s=20,
+)
+
+FEW = Scenario(
+    train_all,
+    problem=few_problem,
+    rank_inputs=same_for_all,
+    expected=expected_of,
+    world_sizes=(1, 2, 3, 4),
+    gloo=(2, 4),
+    deadline_s=20,
+)
+
+
+@FIT.completes
+def test_every_rank_finishes(run):
+    """No rank hangs or crashes, and every collective is matched."""
+
+
+@FIT.check("values")
+def test_parameters_equal_the_unsharded_run(run):
+    """After every step every parameter on every rank is what one optimizer over everything gives."""
+    check_parameters(run, "fit", steps=range(3))
+
+
+@FIT.check("values")
+def test_state_equals_the_unsharded_state(run):
+    """optimizer.state holds every parameter's state on its owner, with the unsharded optimizer's values."""
+    check_state(run, "fit")
+
+
+@FIT.check("values")
+def test_state_is_what_updates_use(run):
+    """Whoever changes optimizer.state[param] on the owner changes the next update of param on every rank."""
+    check_parameters(run, "fit", steps=[3])
+
+
+@FIT.check("memory")
+def test_each_state_lives_on_one_rank(run):
+    """The sets of parameters whose state a rank holds are disjoint: no state exists twice."""
+    names = list(run.problem["fit"]["values"])
+    shared = [name for name in names if len(holders(run, "fit", name)) > 1]
+    if shared:
+        ranks = ", ".join(map(str, holders(run, "fit", shared[0])))
+        fail(
+            f"the state of {len(shared)} of {len(names)} parameters exists more than once, that of "
+            f"{shared[0]} on ranks {ranks}: "
+            + ("nothing is sharded" if len(shared) == len(names) else "each parameter has one owner")
+        )
+
+
+@FIT.check("memory")
+def test_no_rank_owns_more_than_its_share(run):
+    """No rank holds the state of more than total/n + the largest parameter, in elements."""
+    check_share(run, "fit")
+
+
+def received_bytes(operation):
+    """What the operation brings to this rank: for symmetric collectives as much as it sends."""
+    if operation.name in ("send", "reduce", "gather", "barrier"):
+        return 0
+    if operation.name == "broadcast":
+        return 0 if operation.root == operation.rank else operation.nbytes
+    return operation.nbytes if operation.name == "recv" else operation.sent_bytes
+
+
+def operations_by_step(run, rank):
+    """(operations outside of step, [those of step 1, those of step 2, ...])."""
+    parts = [[]]
+    for operation in run.trace.operations(rank):
+        if operation.name == "scatter":
+            parts.append([])
+        else:
+            parts[-1].append(operation)
+    outside = [operation for part in parts[0::2] for operation in part]
+    return outside, parts[1::2]
+
+
+@FIT.check("traffic")
+def test_parameters_travel_once_a_step(run):
+    """In each step a rank receives the parameters that it does not own, and little more: no second copy."""
+    numels = [value.numel() for value in run.problem["fit"]["values"].values()]
+    n, total, largest = run.world_size, 8 * sum(numels), 8 * max(numels)
+    share = total / n + largest  # of the rank that owns most, at most
+    least, most = max(total - share, 0), (n - 1) * share
+    for rank in range(n):
+        for step, operations in enumerate(operations_by_step(run, rank)[1], start=1):
+            got = sum(map(received_bytes, operations))
+            if not least <= got <= most:
+                names = ", ".join(sorted({operation.name for operation in operations})) or "no operation"
+                fail(
+                    f"rank {rank}, step {step}: received {got} bytes ({names}), but should receive what it does "
+                    f"not own: {least:.0f} to {most:.0f} of the {total} bytes of parameters"
+                )
+
+
+@FIT.check("traffic")
+def test_only_step_communicates(run):
+    """Nothing travels outside of step: parameters are equal at the start, and who owns what is computed."""
+    for rank in range(run.world_size):
+        outside, _ = operations_by_step(run, rank)
+        if run.world_size > 1 and outside:
+            first = outside[0]
+            fail(f"rank {rank}: {first.name} of {first.nbytes} bytes at {first.site}, which is not in step")
+
+
+@FIT.check("discipline")
+def test_replicas_stay_bitwise_equal(run):
+    """After every step every rank has the very bits of rank 0, so replicas cannot drift apart."""
+    for rank, returned in enumerate(run.ranks[1:], start=1):
+        steps = zip(returned["fit"]["parameters"], run.ranks[0]["fit"]["parameters"], strict=True)
+        for step, (mine, first) in enumerate(steps, start=1):
+            for name in first:
+                if not torch.equal(mine[name], first[name]):
+                    fail(f"after step {step}, {name} on rank {rank} is not the one on rank 0")
+
+
+@FIT.check("discipline")
+def test_global_state_is_left_alone(run):
+    """Random numbers, the default dtype and the grad mode are as they would be without sharding."""
+    for rank, returned in enumerate(run.ranks):
+        if not torch.equal(returned["fit"]["draw"], run.expected["fit"]["draw"]):
+            fail(f"rank {rank}: after training, torch.rand draws other numbers than with AdamW itself")
+        if returned["default_dtype"] != torch.float32 or not returned["grad_enabled"]:
+            fail(f"rank {rank}: the default dtype or the grad mode was changed and not put back")
+
+
+@FIT.check("discipline")
+def test_no_work_is_left_unwaited(run):
+    """Every asynchronous operation is waited for before step returns."""
+    for finding in run.findings:
+        if finding.kind == "unwaited":
+            fail(f"rank {finding.rank}: {finding.message}")
+
+
+@USE.completes
+def test_it_is_used_like_any_optimizer(run):
+    """Groups, a scheduler, late groups, missing gradients, closures: no call of the Optimizer API fails."""
+
+
+@USE.check("values")
+def test_each_group_keeps_its_hyperparameters(run):
+    """Four groups, given as dicts, differ in lr, momentum and weight decay, or leave them out."""
+    check_parameters(run, "groups")
+    check_state(run, "groups")
+
+
+@USE.check("values")
+def test_a_scheduler_sets_the_learning_rate(run):
+    """A torch lr_scheduler writes to the outer param_groups, where it also finds the default lr."""
+    check_parameters(run, "schedule")
+    check_state(run, "schedule")
+
+
+@USE.check("values")
+def test_changed_hyperparameters_count(run):
+    """lr, momentum and weight decay that are changed in param_groups later count from then on."""
+    check_parameters(run, "changes")
+    check_state(run, "changes")
+
+
+@USE.check("values")
+def test_a_late_group_is_trained(run):
+    """add_param_group after some steps: the new parameters are updated, the old ones keep their state."""
+    check_parameters(run, "late")
+    check_state(run, "late")
+
+
+@USE.check("values")
+def test_parameters_without_gradient_are_skipped(run):
+    """grad None means no update at all: no weight decay, no momentum, no state."""
+    check_parameters(run, "skipped")
+    check_state(run, "skipped")
+
+
+@USE.check("values")
+def test_step_returns_the_loss_of_its_closure(run):
+    """step(closure) calls it once and returns its loss; step() returns None."""
+    for job in ("closure", "groups"):
+        for rank, returned in enumerate(run.ranks):
+            compare(
+                returned[job]["losses"],
+                run.expected[job]["losses"],
+                what="result of step",
+                rank=rank,
+                world_size=run.world_size,
+            )
+
+
+@USE.check("values")
+def test_arguments_of_step_arrive(run):
+    """Keyword arguments of step reach optimizer_cls.step, on the gradients that the closure has computed."""
+    check_parameters(run, "closure")
+
+
+@USE.check("values")
+def test_zero_grad_clears_every_gradient(run):
+    """zero_grad clears the gradients of all parameters on every rank, not only of those that it owns."""
+    for rank, returned in enumerate(run.ranks):
+        compare(
+            returned["late"]["cleared"],
+            run.expected["late"]["cleared"],
+            what="gradient",
+            rank=rank,
+            world_size=run.world_size,
+            where="after zero_grad(set_to_none=False), then after zero_grad()",
+        )
+
+
+@USE.check("memory")
+def test_shares_count_all_groups(run):
+    """The share of a rank is counted over all groups, also those that came later."""
+    check_share(run, "groups")
+    check_share(run, "late")
+
+
+@FEW.completes
+def test_a_rank_that_owns_nothing_takes_part(run):
+    """With more ranks than parameters nobody crashes over an empty list or stays out of the collectives."""
+
+
+@FEW.check("values")
+def test_fewer_parameters_than_ranks(run):
+    """With more ranks than parameters every rank still gets every update, and the closure's loss."""
+    check_parameters(run, "few")
+    check_state(run, "few")
+    for rank, returned in enumerate(run.ranks):
+        compare(
+            returned["few"]["losses"],
+            run.expected["few"]["losses"],
+            what="result of step",
+            rank=rank,
+            world_size=run.world_size,
+        )
