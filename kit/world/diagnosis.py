@@ -36,7 +36,7 @@ def leftover_misfit(board: Switchboard) -> Explanation | None:
     return _explain_misfit(board) or _explain_message_misfit(board)
 
 
-# -- the table ------------------------------------------------------------------------------------------------------
+# -- the table -------------------------------------------------------------------------------------------
 
 
 def table(board: Switchboard, stuck_at: Callable[[int], str] = lambda rank: "") -> str:
@@ -84,7 +84,7 @@ def _store_wait(state: RankState) -> StoreRequest | None:
     return next(iter(state.store_waits.values()), None)
 
 
-# -- misfits --------------------------------------------------------------------------------------------------------
+# -- misfits ---------------------------------------------------------------------------------------------
 
 
 def _explain_misfit(board: Switchboard) -> Explanation | None:
@@ -164,7 +164,7 @@ def _explain_polling(board: Switchboard) -> Explanation | None:
     return None
 
 
-# -- hangs ----------------------------------------------------------------------------------------------------------
+# -- hangs -----------------------------------------------------------------------------------------------
 
 
 def _explain_hang(board: Switchboard) -> Explanation:

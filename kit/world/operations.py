@@ -12,11 +12,10 @@ from kit.world.tensors import DTYPES
 from kit.world.wire import ProtocolError
 
 COLLECTIVES = frozenset(
-    "all_reduce reduce broadcast all_gather reduce_scatter all_to_all gather scatter barrier "
-    "monitored_barrier".split()
+    ["all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "barrier", "monitored_barrier"]
 )
 POINT_TO_POINT = frozenset(("send", "recv"))
-REDUCE_OPS = frozenset("SUM AVG PRODUCT MIN MAX BAND BOR BXOR".split())
+REDUCE_OPS = frozenset(["SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR"])
 _MAX_DIMS = 64
 Shape = tuple[int, ...]
 

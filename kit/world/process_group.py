@@ -61,9 +61,10 @@ class SwitchboardGroup(dist.ProcessGroup):
         self._group_rank = rank
         self._group_size = size
         self._members = list(ranks) or list(range(size))
+        self._name, self._description = str(name), ""
         self._key = f"{name}:{','.join(map(str, self._members))}"
 
-    # -- one operation ------------------------------------------------------------------------------------------
+    # -- one operation ------------------------------------------------------------------------------------
 
     def _issue(
         self,
@@ -121,7 +122,7 @@ class SwitchboardGroup(dist.ProcessGroup):
                 {"op": "note", "kind": "autograd", "message": _PLAIN.format(name), "site": site}
             )
 
-    # -- collectives --------------------------------------------------------------------------------------------
+    # -- collectives --------------------------------------------------------------------------------------
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Work:
         opts = opts if opts is not None else AllreduceOptions()
@@ -294,7 +295,7 @@ class SwitchboardGroup(dist.ProcessGroup):
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
         self._issue("monitored_barrier", [], [], async_op=False).wait(timeout)
 
-    # -- point to point -----------------------------------------------------------------------------------------
+    # -- point to point -----------------------------------------------------------------------------------
 
     def send(self, tensors: Tensors, dst: int, tag: int) -> Work:
         if dst == self._group_rank:
@@ -309,7 +310,7 @@ class SwitchboardGroup(dist.ProcessGroup):
     def recv_anysource(self, tensors: Tensors, tag: int) -> Work:
         return self._issue("recv", [], tensors, peer=-1, tag=tag)
 
-    # -- the rest of the interface ------------------------------------------------------------------------------
+    # -- the rest of the interface ------------------------------------------------------------------------
 
     def getBackendName(self) -> str:
         return "switchboard"
@@ -319,6 +320,18 @@ class SwitchboardGroup(dist.ProcessGroup):
 
     def getSize(self) -> int:
         return self._group_size
+
+    def setGroupName(self, name: str) -> None:
+        self._name = name
+
+    def getGroupName(self) -> str:
+        return self._name
+
+    def setGroupDesc(self, description: str) -> None:
+        self._description = description
+
+    def getGroupDesc(self) -> str:
+        return self._description
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Accepted and unused: without an explicit timeout, waiting ends at quiescence."""

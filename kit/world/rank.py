@@ -18,8 +18,8 @@ from kit.world import binding, programs
 from kit.world.connection import Connection
 from kit.world.limits import die_with_parent, limit_rank
 from kit.world.sites import is_program
-from kit.world.tree import TreeError, decode, encode
 from kit.world.tensors import DTYPES, from_bytes
+from kit.world.tree import TreeError, decode, encode
 from kit.world.wire import RankEnd
 
 MAX_FRAMES = 40

@@ -85,7 +85,7 @@ class RunLoop:
         self._failures: list[Failure] = []
         self._failed_at = 0.0
 
-    # -- starting and ending ------------------------------------------------------------------------------------
+    # -- starting and ending ------------------------------------------------------------------------------
 
     def __enter__(self) -> RunLoop:
         _raise_descriptor_limit(8 * self._size + 256)
@@ -134,7 +134,7 @@ class RunLoop:
         self._ends[rank].send(job, blobs)
         self._watch_writes(rank)
 
-    # -- the loop -----------------------------------------------------------------------------------------------
+    # -- the loop -----------------------------------------------------------------------------------------
 
     def run(self) -> tuple[Any, ...]:
         """What the ranks returned, in order; raises WorldError."""
@@ -262,7 +262,7 @@ class RunLoop:
             raise ProtocolError("bytes that belong to no tensor")
         return decode(header["value"], tensors)
 
-    # -- failures -----------------------------------------------------------------------------------------------
+    # -- failures -----------------------------------------------------------------------------------------
 
     def _fail(self, rank: int, kind: str, message: str, **more: Any) -> None:
         if not self._failures:
@@ -397,7 +397,7 @@ class RunLoop:
             findings=tuple(self._board.findings), stdout=self.stdout(), stderr=self.stderr(), **more,
         )  # fmt: skip
 
-    # -- what came of it ----------------------------------------------------------------------------------------
+    # -- what came of it ----------------------------------------------------------------------------------
 
     def trace(self) -> Trace:
         return self._board.trace()

@@ -97,7 +97,7 @@ class Switchboard:
         self._fruitless_polls = 0
         self._threaded = False
 
-    # -- messages -----------------------------------------------------------------------------------------------
+    # -- messages -----------------------------------------------------------------------------------------
 
     def handle(self, rank: int, header: dict[str, Any], payload: bytearray) -> None:
         """Take one message of a rank. Raises ProtocolError, KeyError, TypeError or ValueError if it is malformed."""
@@ -181,7 +181,7 @@ class Switchboard:
             self.receives.setdefault(key, deque()).append(op)
             self._match(key)
 
-    # -- collectives --------------------------------------------------------------------------------------------
+    # -- collectives --------------------------------------------------------------------------------------
 
     def _join_collective(self, state: RankState, op: Issued) -> None:
         op.index = state.positions[op.group] = state.positions.get(op.group, 0) + 1
@@ -217,7 +217,7 @@ class Switchboard:
         segment.readers += readers
         return Delivery(memoryview(segment.map)[:nbytes], segment)
 
-    # -- point to point -----------------------------------------------------------------------------------------
+    # -- point to point -----------------------------------------------------------------------------------
 
     def _match(self, key: tuple[str, int, int]) -> None:
         """Match receives in the order they were posted, up to the first that may take from any rank."""
@@ -248,7 +248,7 @@ class Switchboard:
         for op in (send, recv):
             self._serve_waits(self.ranks[op.rank], op)
 
-    # -- waiting ------------------------------------------------------------------------------------------------
+    # -- waiting ------------------------------------------------------------------------------------------
 
     def _seqs(self, state: RankState, seqs: Any) -> tuple[int, ...]:
         wanted = tuple(int(seq) for seq in seqs)
@@ -307,7 +307,7 @@ class Switchboard:
             state.reading.append(delivery)
             self._reply(state.rank, answer, (), fds)
 
-    # -- the store ----------------------------------------------------------------------------------------------
+    # -- the store ----------------------------------------------------------------------------------------
 
     def _store(self, state: RankState, header: dict[str, Any], payload: bytearray) -> None:
         request = StoreRequest.read(header, bytes(payload), state.rank, state.clock)
@@ -331,7 +331,7 @@ class Switchboard:
                 if self.store.blocks(request) and self.store.has(request.keys):
                     self._answer_store(state, request)
 
-    # -- quiescence ---------------------------------------------------------------------------------------------
+    # -- quiescence ---------------------------------------------------------------------------------------
 
     @property
     def quiescent(self) -> bool:
@@ -435,7 +435,7 @@ class Switchboard:
         message = f"Timed out after {request.timeout_s} s in {request.title()}"
         self._reply(state.rank, {"id": request.request, "error": message, "type": "StoreTimeout"}, (), ())
 
-    # -- the record ---------------------------------------------------------------------------------------------
+    # -- the record ---------------------------------------------------------------------------------------
 
     def trace(self) -> Trace:
         """Everything that was said, by rank and order."""

@@ -17,6 +17,9 @@ from kit.world.tensors import from_bytes
 
 # Operations whose future was handed out and is not complete; Future.wait() looks here. One table a rank process.
 _PENDING: dict[int, Work] = {}
+# C++ may hold a work of which no Python reference is left; its methods are ours only while the Python object lives.
+_IN_FLIGHT: dict[int, Work] = {}
+_last_in_backward: Work | None = None
 
 
 class Work(dist._Work):
@@ -39,6 +42,7 @@ class Work(dist._Work):
         self._done = False
         self._source = -1
         self._future: Future[Any] | None = None
+        _IN_FLIGHT[seq] = self
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         if not self._done:
@@ -60,9 +64,13 @@ class Work(dist._Work):
         return self._done
 
     def deliver(self, header: dict[str, Any], payload: bytearray, fds: list[int]) -> None:
+        global _last_in_backward
         if self._done:
             return
         self._done = True
+        del _IN_FLIGHT[self._seq]
+        # DDP's reducer waits and then asks the same handle for its future.
+        _last_in_backward = self if torch._C._current_graph_task_id() != -1 else None
         self._source = int(header.get("source", -1))
         raw: Any = payload
         if "result" in header:
@@ -124,7 +132,7 @@ class Joined(dist._Work):
         self._works = list(works)
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        return all([work.wait(timeout) for work in self._works])
+        return all(work.wait(timeout) for work in self._works)
 
     def synchronize(self) -> None:
         self.wait()

@@ -12,7 +12,7 @@ from typing import Any
 
 from kit.errors import KitError
 from kit.world import programs, segments
-from kit.world.failure import Finding, WorldError
+from kit.world.failure import Finding
 from kit.world.run_loop import RunLoop
 from kit.world.trace import Trace
 from kit.world.zygote import Zygote
