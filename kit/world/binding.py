@@ -88,7 +88,7 @@ def _patch_group_creation(connection: Connection) -> None:
             c10d._world.pg_map[group] = (single, c10d._world.pg_map[group][1])
         return group, store
 
-    c10d._new_process_group_helper = helper
+    vars(c10d)["_new_process_group_helper"] = helper
 
 
 def _patch_common(connection: Connection, rank: int, world_size: int) -> None:
@@ -108,11 +108,9 @@ def _patch_common(connection: Connection, rank: int, world_size: int) -> None:
             if named.get("rank", -1) in (-1, rank):
                 return
             raise ValueError(f"init_process_group: this is rank {rank} of {world_size}, not {named['rank']}")
-        plain_init(
-            backend, store=_store, rank=rank, world_size=world_size, timeout=named.get("timeout") or _TIMEOUT
-        )
+        plain_init(backend, store=_store, rank=rank, world_size=world_size, timeout=named.get("timeout") or _TIMEOUT)
 
-    c10d._warn_not_in_group = warn_not_in_group
+    vars(c10d)["_warn_not_in_group"] = warn_not_in_group
     for module in (dist, c10d):
         vars(module)["init_process_group"] = init_process_group
     warnings.filterwarnings("ignore", message="`torch.distributed.*is deprecated", category=FutureWarning)

@@ -31,8 +31,7 @@ def _side_by_side(ops: Sequence[Issued], key: Callable[[Issued], object]) -> str
     for op in ops:
         by_value.setdefault(str(key(op)), []).append(op.rank)
     return ", ".join(
-        f"{'rank' if len(ranks) == 1 else 'ranks'} {_ranks(ranks)}: {value}"
-        for value, ranks in by_value.items()
+        f"{'rank' if len(ranks) == 1 else 'ranks'} {_ranks(ranks)}: {value}" for value, ranks in by_value.items()
     )
 
 
@@ -85,8 +84,7 @@ def _misfit_at_root(ops: Sequence[Issued]) -> str | None:
         if parts[op.group_rank] != own:
             verb = "sends" if op.name == "gather" else "expects"
             return (
-                f"rank {op.rank} {verb} {own} elements, the root (rank {root.rank}) has "
-                f"{parts[op.group_rank]} for it"
+                f"rank {op.rank} {verb} {own} elements, the root (rank {root.rank}) has {parts[op.group_rank]} for it"
             )
     return None
 
@@ -157,9 +155,7 @@ def _reduce_scatter(ops: Sequence[Issued], allocate: Allocate) -> None:
     for op in ops:
         numel = first.parts[op.group_rank]
         op.delivery = allocate(numel * item, 1)
-        reduce_into(
-            _writable(op.delivery), [other.data for other in ops], first.reduce_op, first.dtype, numel, offset
-        )
+        reduce_into(_writable(op.delivery), [other.data for other in ops], first.reduce_op, first.dtype, numel, offset)
         offset += numel * item
     _charge(ops, lambda op: first.parts, sum(first.parts))
 

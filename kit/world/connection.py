@@ -73,7 +73,7 @@ class Connection:
         """The next frame, before any request was made (the job)."""
         return self._end.receive()
 
-    def room(self, nbytes: int) -> tuple[Buffer, dict[str, Any]]:
+    def room(self, nbytes: int) -> tuple[bytearray | memoryview, dict[str, Any]]:
         """A buffer for nbytes of an outgoing tensor, and how the header names it."""
         if nbytes <= INLINE_BYTES or not self.has_segments:
             return bytearray(nbytes), {}

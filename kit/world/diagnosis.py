@@ -23,12 +23,7 @@ class Explanation:
 
 def explain_standstill(board: Switchboard) -> Explanation:
     """What a state is, in which every live rank waits and nothing can move."""
-    return (
-        _explain_misfit(board)
-        or _explain_message_misfit(board)
-        or _explain_polling(board)
-        or _explain_hang(board)
-    )
+    return _explain_misfit(board) or _explain_message_misfit(board) or _explain_polling(board) or _explain_hang(board)
 
 
 def leftover_misfit(board: Switchboard) -> Explanation | None:
@@ -57,9 +52,7 @@ def _row(state: RankState, stuck_at: str) -> tuple[str, str, str, str, str, str]
         return rank, "waits in", op.title(), op.group_label, op.tensor_text(), _wait_site(state) or op.site
     if request is not None:
         return rank, "waits in", request.title(), "", "", request.site
-    status = (
-        "returned" if state.returned else "left" if state.gone else "runs" if not state.finished else "ended"
-    )
+    status = "returned" if state.returned else "left" if state.gone else "runs" if not state.finished else "ended"
     last = state.issued[-1] if state.issued else None
     if last is None:
         return rank, status, "no operation yet", "", "", stuck_at
@@ -96,9 +89,7 @@ def _explain_misfit(board: Switchboard) -> Explanation | None:
     ops = [slot.calls[i] for i in sorted(slot.calls)]
     first = ops[0]
     odd = _odd_one_out(ops)
-    lines = [
-        f"  rank {op.rank}: {op.name}{_arguments(op)}  {op.tensor_text()}  {op.site}".rstrip() for op in ops
-    ]
+    lines = [f"  rank {op.rank}: {op.name}{_arguments(op)}  {op.tensor_text()}  {op.site}".rstrip() for op in ops]
     message = f"mismatch at operation {first.index} of group {first.group_label}: {slot.misfit}"
     details = "\n".join(lines)
     missing = [m for i, m in enumerate(slot.members) if i not in slot.calls]
@@ -157,9 +148,7 @@ def _explain_polling(board: Switchboard) -> Explanation | None:
         for wait in state.waits.values():
             if wait.poll:
                 op = state.open[wait.seqs[0]]
-                message = (
-                    f"rank {state.rank} asks is_completed() of {op.title()} for ever ({wait.site or op.site})"
-                )
+                message = f"rank {state.rank} asks is_completed() of {op.title()} for ever ({wait.site or op.site})"
                 return Explanation("hang", message, table(board), state.rank, wait.site or op.site)
     return None
 
@@ -178,9 +167,7 @@ def _explain_hang(board: Switchboard) -> Explanation:
 def _missing_calls(board: Switchboard) -> list[str]:
     """For each collective that waits for members: who never called it, and what those do instead."""
     sentences = []
-    for (_, index), slot in sorted(
-        board.slots.items(), key=lambda item: min(o.clock for o in item[1].calls.values())
-    ):
+    for (_, index), slot in sorted(board.slots.items(), key=lambda item: min(o.clock for o in item[1].calls.values())):
         waiting = [op for op in slot.calls.values() if op.seq in _awaited(board.ranks[op.rank])]
         missing = [m for i, m in enumerate(slot.members) if i not in slot.calls]
         if not waiting or not missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -59,7 +60,5 @@ def close_all_but(keep: set[int]) -> None:
     for name in names:
         fd = int(name)
         if fd > 2 and fd not in keep:
-            try:
+            with contextlib.suppress(OSError):
                 os.close(fd)
-            except OSError:
-                pass

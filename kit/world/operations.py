@@ -12,7 +12,18 @@ from kit.world.tensors import DTYPES
 from kit.world.wire import ProtocolError
 
 COLLECTIVES = frozenset(
-    ["all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "barrier", "monitored_barrier"]
+    (
+        "all_reduce",
+        "reduce",
+        "broadcast",
+        "all_gather",
+        "reduce_scatter",
+        "all_to_all",
+        "gather",
+        "scatter",
+        "barrier",
+        "monitored_barrier",
+    )
 )
 POINT_TO_POINT = frozenset(("send", "recv"))
 REDUCE_OPS = frozenset(["SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR"])
@@ -163,9 +174,7 @@ def members_of(group: str, rank: int, world_size: int) -> tuple[int, ...]:
     return members
 
 
-def read(
-    header: dict[str, Any], payload: memoryview, rank: int, members: tuple[int, ...], order: int
-) -> Issued:
+def read(header: dict[str, Any], payload: memoryview, rank: int, members: tuple[int, ...], order: int) -> Issued:
     """An Issued from a rank's header; ProtocolError, KeyError, TypeError or ValueError on anything malformed."""
     name = header["name"]
     if name not in COLLECTIVES and name not in POINT_TO_POINT:

@@ -4,6 +4,10 @@ Every collective becomes one message (what, in which group, with which tensors) 
 all arithmetic is done by the deciding process (`kit.world.switchboard`).
 """
 
+# The base class is C++ with overloads that torch calls by position; these methods take what it really passes.
+# mypy: disable-error-code="override, assignment"
+# ruff: noqa: N802
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -47,16 +51,11 @@ def _reduce_name(op: Any) -> str:
     raise NotImplementedError(f"the switchboard does not support the reduction {op!r}")
 
 
-def _explicit(timeout: timedelta | None) -> dict[str, float]:
-    seconds = timeout.total_seconds() if timeout is not None else -1.0
-    return {"timeout_s": seconds} if seconds > 0 else {}
-
-
 class SwitchboardGroup(dist.ProcessGroup):
     """One process group of one rank."""
 
     def __init__(self, connection: Connection, rank: int, size: int, name: str, ranks: Sequence[int]) -> None:
-        super().__init__(rank, size)
+        super().__init__(rank, size)  # type: ignore[call-arg]  # the form for Python subclasses
         self._connection = connection
         self._group_rank = rank
         self._group_size = size
@@ -74,6 +73,7 @@ class SwitchboardGroup(dist.ProcessGroup):
         *,
         async_op: bool = True,
         results: Tensors | None = None,
+        timeout: timedelta | None = None,
         **arguments: Any,
     ) -> Work:
         for tensor in (*sends, *outputs):
@@ -99,15 +99,12 @@ class SwitchboardGroup(dist.ProcessGroup):
         }
         blobs = [] if where or not total else [buffer]
         seq = self._connection.issue(header, blobs)
-        return Work(
-            self._connection, seq, outputs, results if results is not None else outputs, where.get("segment")
-        )
+        written = results if results is not None else outputs
+        return Work(self._connection, seq, outputs, written, where.get("segment"), timeout)
 
     def _check_tensor(self, name: str, tensor: torch.Tensor) -> None:
         if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
-            raise ValueError(
-                f"{name}: a {tensor.layout} tensor on {tensor.device}; ranks here use dense CPU tensors"
-            )
+            raise ValueError(f"{name}: a {tensor.layout} tensor on {tensor.device}; ranks here use dense CPU tensors")
         if tensor.numel() and not is_dense(tensor):
             raise ValueError(
                 f"{name}: a tensor of shape {list(tensor.shape)} and strides {list(tensor.stride())} is not dense; "
@@ -118,9 +115,7 @@ class SwitchboardGroup(dist.ProcessGroup):
         if name in ("send", "recv") or not by_program or not torch.is_grad_enabled():
             return
         if any(t.grad_fn is not None for t in tensors):
-            self._connection.post(
-                {"op": "note", "kind": "autograd", "message": _PLAIN.format(name), "site": site}
-            )
+            self._connection.post({"op": "note", "kind": "autograd", "message": _PLAIN.format(name), "site": site})
 
     # -- collectives --------------------------------------------------------------------------------------
 
@@ -129,7 +124,6 @@ class SwitchboardGroup(dist.ProcessGroup):
         if not isinstance(opts, (AllreduceOptions, AllreduceCoalescedOptions)):
             opts, op = AllreduceOptions(), opts
             opts.reduceOp = op
-        tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         reduce_op = _reduce_name(opts.reduceOp)
         return self._issue("all_reduce", tensors, tensors, async_op=opts.asyncOp, reduce_op=reduce_op)
 
@@ -157,12 +151,8 @@ class SwitchboardGroup(dist.ProcessGroup):
         opts = opts if opts is not None else AllgatherOptions()
         outputs = list(output_lists[0])
         if len(outputs) != self._group_size:
-            raise ValueError(
-                f"all_gather: {len(outputs)} output tensors for a group of {self._group_size} ranks"
-            )
-        return self._issue(
-            "all_gather", inputs, outputs, async_op=opts.asyncOp, out_parts=[t.numel() for t in outputs]
-        )
+            raise ValueError(f"all_gather: {len(outputs)} output tensors for a group of {self._group_size} ranks")
+        return self._issue("all_gather", inputs, outputs, async_op=opts.asyncOp, out_parts=[t.numel() for t in outputs])
 
     def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
         opts = opts if opts is not None else AllgatherOptions()
@@ -175,14 +165,10 @@ class SwitchboardGroup(dist.ProcessGroup):
 
     _allgather_base = all_gather_single
 
-    def allgather_coalesced(
-        self, output_lists: Sequence[Tensors], inputs: Tensors, opts: Any = None
-    ) -> Joined:
+    def allgather_coalesced(self, output_lists: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Joined:
         """output_lists[i][j] receives rank i's j-th tensor, as torch.distributed documents it."""
         by_tensor = [[outputs[j] for outputs in output_lists] for j in range(len(inputs))]
-        return Joined(
-            [self.allgather([outs], [one], opts) for outs, one in zip(by_tensor, inputs, strict=True)]
-        )
+        return Joined([self.allgather([outs], [one], opts) for outs, one in zip(by_tensor, inputs, strict=True)])
 
     def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Joined:
         return Joined([self.all_gather_single(o, i, opts) for o, i in zip(outputs, inputs, strict=True)])
@@ -193,9 +179,7 @@ class SwitchboardGroup(dist.ProcessGroup):
         opts = opts if opts is not None else ReduceScatterOptions()
         parts = list(input_lists[0])
         if len(parts) != self._group_size:
-            raise ValueError(
-                f"reduce_scatter: {len(parts)} input tensors for a group of {self._group_size} ranks"
-            )
+            raise ValueError(f"reduce_scatter: {len(parts)} input tensors for a group of {self._group_size} ranks")
         return self._issue(
             "reduce_scatter", parts, outputs, async_op=opts.asyncOp,
             reduce_op=_reduce_name(opts.reduceOp), parts=[t.numel() for t in parts],
@@ -231,9 +215,7 @@ class SwitchboardGroup(dist.ProcessGroup):
         opts = opts if opts is not None else AllToAllOptions()
         parts = self._split("input", input, input_splits)
         out_parts = self._split("output", output, output_splits)
-        return self._issue(
-            "all_to_all", [input], [output], async_op=opts.asyncOp, parts=parts, out_parts=out_parts
-        )
+        return self._issue("all_to_all", [input], [output], async_op=opts.asyncOp, parts=parts, out_parts=out_parts)
 
     alltoall_base = all_to_all_single
 
@@ -258,9 +240,7 @@ class SwitchboardGroup(dist.ProcessGroup):
         opts = opts if opts is not None else AllToAllOptions()
         for which, tensors in (("input", inputs), ("output", outputs)):
             if len(tensors) != self._group_size:
-                raise ValueError(
-                    f"all_to_all: {len(tensors)} {which} tensors for a group of {self._group_size}"
-                )
+                raise ValueError(f"all_to_all: {len(tensors)} {which} tensors for a group of {self._group_size}")
         return self._issue(
             "all_to_all", inputs, outputs, async_op=opts.asyncOp,
             parts=[t.numel() for t in inputs], out_parts=[t.numel() for t in outputs],
@@ -290,7 +270,7 @@ class SwitchboardGroup(dist.ProcessGroup):
 
     def barrier(self, opts: Any = None) -> Work:
         opts = opts if isinstance(opts, BarrierOptions) else BarrierOptions()
-        return self._issue("barrier", [], [], async_op=opts.asyncOp, **_explicit(opts.timeout))
+        return self._issue("barrier", [], [], async_op=opts.asyncOp, timeout=opts.timeout)
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
         self._issue("monitored_barrier", [], [], async_op=False).wait(timeout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import gc
 import os
@@ -51,18 +52,17 @@ def live(sock_fd: int, out_fd: int, err_fd: int, stacks_fd: int) -> NoReturn:
 
 def _fresh_streams() -> None:
     """Text streams of our own over descriptors 0 to 2: a test runner may have replaced the ones we inherited."""
+    # They live as long as the process, so nothing closes them.  # ruff: noqa: SIM115
     sys.stdin = open(0, closefd=False)
     sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    vars(sys).update(__stdin__=sys.stdin, __stdout__=sys.stdout, __stderr__=sys.stderr)
 
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(Exception):
             stream.flush()
-        except Exception:
-            pass
 
 
 def _run_job(connection: Connection) -> int:

@@ -32,9 +32,7 @@ from kit.world.zygote import Zygote
 
 GRACE_S = 1.0  # how long other ranks may go on after one failed, so that the first cause can be told
 _STACK_LINE = re.compile(r'^\s*File "(.+)", line (\d+) in (.+)$')
-_ECHOES = re.compile(
-    r"connection closed by peer|connection reset|timed out waiting|socket closed|broken pipe", re.I
-)
+_ECHOES = re.compile(r"connection closed by peer|connection reset|timed out waiting|socket closed|broken pipe", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +209,7 @@ class RunLoop:
             IndexError,
             OverflowError,
         ) as error:
-            self._fail(
-                rank, "refused", f"rank {rank} spoke to the kit past torch.distributed: {str(error)[:200]}"
-            )
+            self._fail(rank, "refused", f"rank {rank} spoke to the kit past torch.distributed: {str(error)[:200]}")
             self._silence(rank)
             return
         if closed:
@@ -244,7 +240,7 @@ class RunLoop:
 
     def _value(self, rank: int, header: dict[str, Any], payload: bytearray) -> Any:
         descriptors = header["tensors"]
-        raw: Buffer = bytearray(self._board.data_of(rank, header, payload, int(header["bytes"])))
+        raw = bytearray(self._board.data_of(rank, header, payload, int(header["bytes"])))
         tensors: list[torch.Tensor] = []
         offset = 0
         for descriptor in descriptors:
@@ -300,7 +296,7 @@ class RunLoop:
         if not state.live:
             return
         self._silence_after_reading(rank)
-        if not state.live:
+        if not self._board.ranks[rank].live:
             return
         state.gone = True
         if any(failure.rank == rank for failure in self._failures):
@@ -308,7 +304,8 @@ class RunLoop:
         status = self._zygote.exits.get((self._job, rank))
         self._stacks[rank].read()
         site = _innermost(self._stacks[rank].text())[0]
-        self._fail(rank, "crash", f"rank {rank} {_how_it_ended(status)}", site=site)
+        at = f" at {site}" if site else ""
+        self._fail(rank, "crash", f"rank {rank} {_how_it_ended(status)}{at}", site=site)
 
     def _silence_after_reading(self, rank: int) -> None:
         """Take in what the rank still said before it died."""
@@ -331,8 +328,7 @@ class RunLoop:
     def _raise_failure(self) -> None:
         first = min(self._failures, key=lambda failure: (failure.echo, failure.clock, failure.rank))
         traceback = "".join(
-            f'  File "{os.path.basename(file)}", line {line}, in {function}\n'
-            + (f"    {text}\n" if text else "")
+            f'  File "{os.path.basename(file)}", line {line}, in {function}\n' + (f"    {text}\n" if text else "")
             for file, line, function, text in first.frames
         )
         others = [f for f in self._failures if f.rank != first.rank and not f.echo]
@@ -365,9 +361,7 @@ class RunLoop:
         message = f"not done after {self._deadline_s:g} s; still running: {', '.join(parts)}"
         details = table(self._board, lambda rank: where.get(rank, ("", ""))[0])
         self._raise(
-            Explanation(
-                "deadline", message, details, shown[0] if shown else None, where[shown[0]][0] if shown else ""
-            )
+            Explanation("deadline", message, details, shown[0] if shown else None, where[shown[0]][0] if shown else "")
         )
 
     def _dump_stacks(self, ranks: Sequence[int]) -> dict[int, str]:
@@ -403,9 +397,7 @@ class RunLoop:
         return self._board.trace()
 
     def findings(self) -> list[Finding]:
-        return (
-            self._board.closing_findings() if self._transport == "switchboard" else list(self._board.findings)
-        )
+        return self._board.closing_findings() if self._transport == "switchboard" else list(self._board.findings)
 
     def stdout(self) -> tuple[str, ...]:
         return tuple(capture.text() for capture in self._out)

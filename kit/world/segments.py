@@ -6,6 +6,7 @@ shrinking, growing and further sealing before anyone else sees it. Segments have
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import mmap
 import os
@@ -48,10 +49,8 @@ class Segment:
 
     def close(self) -> None:
         os.close(self.fd)
-        try:
+        with contextlib.suppress(BufferError):  # a view of it may live; then the mapping goes with the view
             self.map.close()
-        except BufferError:
-            pass  # a view of it still lives; the mapping goes with the view
 
 
 class SegmentTable:

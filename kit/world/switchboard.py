@@ -119,9 +119,7 @@ class Switchboard:
         elif what == "segment":
             self._give_segment(rank, header)
         elif what == "note":
-            finding = Finding(
-                str(header["kind"])[:40], rank, str(header["message"])[:400], str(header["site"])[:200]
-            )
+            finding = Finding(str(header["kind"])[:40], rank, str(header["message"])[:400], str(header["site"])[:200])
             if finding not in self.findings and len(self.findings) < 1000:
                 self.findings.append(finding)
         elif what == "group":
@@ -357,9 +355,7 @@ class Switchboard:
                         lambda state=state, request=request: self._answer_and_wake(state, request),  # type: ignore[misc]
                     ))  # fmt: skip
             for wait in state.waits.values():
-                if wait.poll and (
-                    state.open[wait.seqs[0]].matched or self._fruitless_polls < MAX_FRUITLESS_POLLS
-                ):
+                if wait.poll and (state.open[wait.seqs[0]].matched or self._fruitless_polls < MAX_FRUITLESS_POLLS):
                     choices.append((
                         wait.clock, state.rank, wait.request,
                         lambda state=state, wait=wait: self._answer_poll(state, wait),  # type: ignore[misc]
@@ -392,11 +388,7 @@ class Switchboard:
     def _fire_timeout(self) -> bool:
         """The shortest explicit timeout among the waits; the same quiescent state a second time is a hang."""
         seen = frozenset(
-            [
-                (w.rank, f"{w.site} {[s.open[q].title() for q in w.seqs]}")
-                for s in self.ranks
-                for w in s.waits.values()
-            ]
+            [(w.rank, f"{w.site} {[s.open[q].title() for q in w.seqs]}") for s in self.ranks for w in s.waits.values()]
             + [(r.rank, r.title()) for s in self.ranks for r in s.store_waits.values()]
         )
         timed: list[tuple[float, int, Callable[[], None]]] = []

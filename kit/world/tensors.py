@@ -45,9 +45,7 @@ def to_bytes(tensor: torch.Tensor) -> bytearray:
     return raw
 
 
-def from_bytes(
-    raw: bytearray | memoryview, dtype: torch.dtype, shape: Sequence[int], offset: int = 0
-) -> torch.Tensor:
+def from_bytes(raw: bytearray | memoryview, dtype: torch.dtype, shape: Sequence[int], offset: int = 0) -> torch.Tensor:
     """A tensor over `raw` (shared, not copied); the caller has checked that `raw` is long enough."""
     numel = 1
     for length in shape:

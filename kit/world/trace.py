@@ -54,9 +54,7 @@ class Trace:
     def operations(self, rank: int | None = None, name: str | None = None) -> list[Operation]:
         """Operations in the order of issue (by rank, then order), of one rank and one name if given."""
         return [
-            op
-            for op in self._operations
-            if (rank is None or op.rank == rank) and (name is None or op.name == name)
+            op for op in self._operations if (rank is None or op.rank == rank) and (name is None or op.name == name)
         ]
 
     def events(self, rank: int) -> tuple[Event, ...]:

@@ -57,9 +57,7 @@ def _encode(value: Any, tensors: list[tuple[dict[str, Any], Blob]], path: str, d
     if isinstance(value, torch.dtype):
         return {"y": dtype_name(value)}
     if isinstance(value, (bool, int, float, str)):
-        return _encode(
-            {int: int, float: float, str: str, bool: bool}[_base(kind)](value), tensors, path, depth
-        )
+        return _encode({int: int, float: float, str: str, bool: bool}[_base(kind)](value), tensors, path, depth)
     name = f"{kind.__module__}.{kind.__qualname__}" if kind.__module__ != "builtins" else kind.__qualname__
     raise TreeError(f"{path} is a {name}; use tensors, numbers, str, bytes, None, lists, tuples and dicts")
 
@@ -73,9 +71,7 @@ def _encode_tensor(value: torch.Tensor, tensors: list[tuple[dict[str, Any], Blob
         hint = "; return .to_local() or .full_tensor()" if type(value).__name__ == "DTensor" else ""
         raise TreeError(f"{path} is a {type(value).__name__}, not a plain tensor{hint}")
     if value.layout is not torch.strided or value.is_quantized or value.device.type != "cpu":
-        raise TreeError(
-            f"{path} is a tensor of layout {value.layout} on {value.device}; use dense CPU tensors"
-        )
+        raise TreeError(f"{path} is a tensor of layout {value.layout} on {value.device}; use dense CPU tensors")
     descriptor = {"dtype": dtype_name(value.dtype), "shape": list(value.shape)}
     tensors.append((descriptor, to_bytes(value)))
     return len(tensors) - 1

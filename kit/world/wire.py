@@ -7,6 +7,7 @@ Frame: 4 bytes "SHK1", header length (u32), payload length (u64), header, payloa
 from __future__ import annotations
 
 import array
+import contextlib
 import json
 import os
 import socket
@@ -75,7 +76,7 @@ class Parser:
 
     def frames(self) -> list[tuple[dict[str, Any], bytearray]]:
         """Every complete frame."""
-        done = []
+        done: list[tuple[dict[str, Any], bytearray]] = []
         while True:
             if self._header is None and not self._start():
                 return done
@@ -217,7 +218,5 @@ class DeciderEnd:
 
 def close_quietly(fds: Sequence[int]) -> None:
     for fd in fds:
-        try:
+        with contextlib.suppress(OSError):
             os.close(fd)
-        except OSError:
-            pass

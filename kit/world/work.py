@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 import torch
-import torch.distributed as dist
+from torch._C._distributed_c10d import Work as _Work
+from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 from torch.futures import Future
 
 from kit.world.connection import Connection
@@ -22,7 +23,7 @@ _IN_FLIGHT: dict[int, Work] = {}
 _last_in_backward: Work | None = None
 
 
-class Work(dist._Work):
+class Work(_Work):
     """One operation in flight. `outputs` are overwritten at completion, in the order of the delivered bytes."""
 
     def __init__(
@@ -32,6 +33,7 @@ class Work(dist._Work):
         outputs: Sequence[torch.Tensor],
         results: Sequence[torch.Tensor],
         segment: int | None,
+        timeout: timedelta | None = None,
     ) -> None:
         super().__init__()
         self._connection = connection
@@ -39,6 +41,7 @@ class Work(dist._Work):
         self._outputs = list(outputs)
         self._results = list(results)
         self._segment = segment
+        self._timeout = timeout
         self._done = False
         self._source = -1
         self._future: Future[Any] | None = None
@@ -46,8 +49,9 @@ class Work(dist._Work):
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         if not self._done:
-            limit = timeout.total_seconds() if timeout is not None else 0
-            extra = {"timeout_s": limit} if limit > 0 else {}
+            # torch passes 0 or -1 ms where the program named no timeout.
+            limits = [t.total_seconds() for t in (timeout, self._timeout) if t is not None and t > timedelta(0)]
+            extra = {"timeout_s": limits[0]} if limits else {}
             _wait_any(self._connection, {self._seq: self}, **extra)
         return True
 
@@ -80,7 +84,7 @@ class Work(dist._Work):
         with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
             for tensor in self._outputs:
                 value = from_bytes(raw, tensor.dtype, tensor.shape, offset)
-                with torch.autograd._unsafe_preserve_version_counter(tensor):
+                with _unsafe_preserve_version_counter(tensor):
                     tensor.detach().copy_(value)
                 offset += tensor.numel() * tensor.element_size()
         if self._segment is not None:
@@ -90,7 +94,7 @@ class Work(dist._Work):
         if self._future is not None and not self._future.done():
             self._future.set_result(self._results)
 
-    def get_future(self) -> Future[Any]:  # type: ignore[override]
+    def get_future(self) -> Future[Any]:
         """Never blocks outside a backward pass; inside one, the wait is queued for the end of the pass."""
         if self._future is None:
             self._future = Future()
@@ -99,22 +103,19 @@ class Work(dist._Work):
                 return self._future
             _PENDING[self._seq] = self
             if torch._C._current_graph_task_id() != -1:
-                if (
-                    torch._C._current_autograd_node() is None
-                    and sys._getframe(1).f_code.co_name != "<module>"
-                ):
+                if torch._C._current_autograd_node() is None and sys._getframe(1).f_code.co_name != "<module>":
                     self.wait()  # the last callback of a pass (DDP's static graph): nothing runs after it
                 else:
-                    torch.autograd.Variable._execution_engine.queue_callback(self.wait)
+                    torch.autograd.Variable._execution_engine.queue_callback(self.synchronize)
         return self._future
 
     def is_success(self) -> bool:
         return self._done
 
-    def exception(self) -> None:  # type: ignore[override]
+    def exception(self) -> None:
         return None
 
-    def result(self) -> list[torch.Tensor]:  # type: ignore[override]
+    def result(self) -> list[torch.Tensor]:
         self.wait()
         return self._results
 
@@ -124,7 +125,7 @@ class Work(dist._Work):
     _source_rank = source_rank
 
 
-class Joined(dist._Work):
+class Joined(_Work):
     """Several operations behind one handle (the coalesced collectives)."""
 
     def __init__(self, works: Sequence[Work]) -> None:
@@ -138,18 +139,19 @@ class Joined(dist._Work):
         self.wait()
 
     def is_completed(self) -> bool:
-        return all([work.is_completed() for work in self._works])
+        answers = [work.is_completed() for work in self._works]  # ask all: each answer makes progress
+        return all(answers)
 
     def is_success(self) -> bool:
         return all(work.is_success() for work in self._works)
 
-    def exception(self) -> None:  # type: ignore[override]
+    def exception(self) -> None:
         return None
 
-    def result(self) -> list[torch.Tensor]:  # type: ignore[override]
+    def result(self) -> list[torch.Tensor]:
         return [tensor for work in self._works for tensor in work.result()]
 
-    def get_future(self) -> Future[Any]:  # type: ignore[override]
+    def get_future(self) -> Future[Any]:
         future: Future[Any] = Future()
         future.set_result(self.result())
         return future

@@ -142,9 +142,7 @@ class Zygote:
         """Block until its imports are done."""
         if not self._ready:
             if self._receive(_START_LIMIT_S) is None:
-                raise KitError(
-                    f"torch was not imported within {_START_LIMIT_S:.0f} s", "run `shardkit doctor`"
-                )
+                raise KitError(f"torch was not imported within {_START_LIMIT_S:.0f} s", "run `shardkit doctor`")
             self._ready = True
 
     def new_job(self) -> int:
