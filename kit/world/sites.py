@@ -10,17 +10,23 @@ import torch
 
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _KIT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_BANK = _KIT + "_bank" + os.sep  # an installed bank: references live there, and they are programs
 # The doors of torch.distributed: a caller of these is who used a collective.
 _DOORS = tuple(
     _TORCH + os.path.join("distributed", name)
     for name in ("distributed_c10d.py", "c10d_logger.py", "_functional_collectives.py")
 )
+_STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _PASSED_OVER = ("<frozen", "<string>", "<@beartype", "<eval_with_key")
 
 
 def is_program(filename: str) -> bool:
     """Whether a frame of that file belongs to the program that runs, not to torch, Python or this kit."""
-    return not filename.startswith((_TORCH, _KIT, *_PASSED_OVER)) and os.sep in filename
+    if filename.startswith((_TORCH, *_PASSED_OVER)) or os.sep not in filename:
+        return False
+    if filename.startswith(_KIT):
+        return filename.startswith(_BANK)
+    return not filename.startswith(_STDLIB) or "site-packages" in filename
 
 
 def call_site() -> tuple[str, bool]:
