@@ -41,9 +41,9 @@ def grade(name: str, *options: str) -> tuple[int, dict[str, Any], str]:
 
 
 def test_every_example_has_its_expected_verdict() -> None:
-    assert {
-        path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.py") if "world" not in path.parts
-    } == {*EXPECTED}
+    assert {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.py") if "world" not in path.parts} == {
+        *EXPECTED
+    }
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -144,8 +144,7 @@ def test_checks_import_only_torch_the_standard_library_and_the_vocabulary() -> N
         f"{relative(path)}:{line}: {module}"
         for path in (ROOT / "questions").rglob("test_*.py")
         for line, module in imported_modules(path)
-        if module.split(".")[0] not in allowed
-        or (module.startswith("kit") and not module.startswith("kit.grading"))
+        if module.split(".")[0] not in allowed or (module.startswith("kit") and not module.startswith("kit.grading"))
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -162,8 +161,7 @@ def test_kit_files_are_short() -> None:
 def test_kit_knows_no_topic() -> None:
     topics = {path.name for path in (ROOT / "questions").iterdir() if path.is_dir()} - WORDS_AS_WELL_AS_TOPICS
     ids = {
-        path.relative_to(ROOT / "questions").with_suffix("").as_posix()
-        for path in (ROOT / "questions").rglob("*.yaml")
+        path.relative_to(ROOT / "questions").with_suffix("").as_posix() for path in (ROOT / "questions").rglob("*.yaml")
     }
     wrong = []
     for path in kit_files():
@@ -181,12 +179,7 @@ def test_kit_knows_no_topic() -> None:
 
 def docstring_node(node: ast.AST) -> ast.Constant | None:
     body = getattr(node, "body", None)
-    if (
-        isinstance(body, list)
-        and body
-        and isinstance(body[0], ast.Expr)
-        and isinstance(body[0].value, ast.Constant)
-    ):
+    if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
         return body[0].value
     return None
 
@@ -229,9 +222,7 @@ def test_torch_is_not_imported_before_it_is_needed(arguments: list[str]) -> None
 
 
 def fenced_blocks(path: Path) -> list[str]:
-    return re.findall(
-        r"^```[^\n]*\n(.*?)^```", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
-    )
+    return re.findall(r"^```[^\n]*\n(.*?)^```", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
 def first_command_under(path: Path, heading: str) -> str:
@@ -241,9 +232,7 @@ def first_command_under(path: Path, heading: str) -> str:
 
 @pytest.mark.parametrize(("english", "chinese"), [("Run it", "跑起来"), ("Test it", "跑测试")])
 def test_both_readmes_say_the_same_command(english: str, chinese: str) -> None:
-    assert first_command_under(ROOT / "README.md", english) == first_command_under(
-        ROOT / "README.zh.md", chinese
-    )
+    assert first_command_under(ROOT / "README.md", english) == first_command_under(ROOT / "README.zh.md", chinese)
 
 
 @pytest.mark.parametrize("name", ["README.md", "README.zh.md", "CONTRIBUTING.md"])
@@ -266,9 +255,7 @@ def test_commands_and_files_of_the_documents_exist(name: str) -> None:
     commands |= set(re.findall(r"(?:&& |`)(?:\S*/)?shardkit ([a-z][a-z-]*)", text))
     missing = {command for command in commands if not re.search(rf"\b{command}\b", known)}
     assert not missing, f"{name} shows commands that do not exist: {missing}"
-    linked = set(re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)) | set(
-        re.findall(r"\bexamples/[\w./-]+\.py", text)
-    )
+    linked = set(re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)) | set(re.findall(r"\bexamples/[\w./-]+\.py", text))
     lost = {link for link in linked if not (ROOT / link).exists()}
     assert not lost, f"{name} names files that do not exist: {lost}"
 
@@ -277,9 +264,7 @@ def test_readme_counts_the_questions_as_they_are() -> None:
     """The table of topics in both READMEs carries how many questions each topic has."""
     for name in ("README.md", "README.zh.md"):
         rows = dict(
-            re.findall(
-                r"^\| `?([a-z]+)`? \|.*\| (\d+) \|$", (ROOT / name).read_text("utf-8"), flags=re.MULTILINE
-            )
+            re.findall(r"^\| `?([a-z]+)`? \|.*\| (\d+) \|$", (ROOT / name).read_text("utf-8"), flags=re.MULTILINE)
         )
         there = {
             topic.name: str(len(list(topic.glob("*.yaml"))))
