@@ -37,7 +37,7 @@ MAX_LINES = 400
 # Topics that are also plain words of the kit: `memory` is one of the five proofs, `precision` a rounding.
 WORDS_AS_WELL_AS_TOPICS = {"memory", "precision", "collectives", "zero", "mesh"}
 
-SKIPPED_FOLDERS = {".git", ".venv", "build", "dist", "__pycache__"}
+SKIPPED_FOLDERS = {"build", "dist", "__pycache__"}  # and what begins with a dot, but .ci
 
 
 def kit_files() -> list[Path]:
@@ -85,7 +85,10 @@ def imported_modules(path: Path) -> Iterator[tuple[int, str]]:
 def text_files() -> Iterator[Path]:
     for path in sorted(ROOT.rglob("*")):
         parts = path.relative_to(ROOT).parts
-        is_skipped = any(part in SKIPPED_FOLDERS or part.endswith(("_cache", ".egg-info")) for part in parts)
+        is_skipped = any(
+            part in SKIPPED_FOLDERS or part.endswith(".egg-info") or (part[0] == "." and part != ".ci")
+            for part in parts
+        )
         if path.is_file() and not is_skipped and path.suffix in {".py", ".md", ".yaml", ".toml", ".txt", ""}:
             yield path
 
