@@ -1,5 +1,7 @@
 """Checks of zero/sharded_optimizer."""
 
+from itertools import cycle
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -40,7 +42,7 @@ def mark():
 
 
 def argument(params, job):
-    """What the constructor is given: a list, a generator, or dicts that hold a list, a generator or one param."""
+    """The constructor's params: a list, a generator, or dicts that hold a list, a generator or one tensor."""
     groups = [
         {**group["hyperparameters"], "params": collection([params[name] for name in group["names"]], group)}
         for group in job["groups"]
@@ -55,12 +57,16 @@ def collection(params, group):
 
 
 def make_closure(optimizer, params, batches):
-    """Clears the gradients, computes them anew from the next batch, and returns the loss."""
+    """Clears the gradients, computes them anew from the next batch, and returns the loss.
+
+    Called twice in a step, it takes the next step's batch. The loss depends on the batch alone, so that wrong
+    parameters do not make it wrong.
+    """
 
     def closure():
         optimizer.zero_grad()
         grads = next(batches)
-        loss = sum((params[name] * grad).sum() for name, grad in grads.items())
+        loss = sum(((params[name] - params[name].detach() + 1) * grad).sum() for name, grad in grads.items())
         loss.backward()
         return loss
 
@@ -78,7 +84,7 @@ def train(make_optimizer, job):
     scheduler = None
     if job["factors"]:
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: job["factors"][step])
-    closure = make_closure(optimizer, params, iter(job["gradients"])) if job["has_closure"] else None
+    closure = make_closure(optimizer, params, cycle(job["gradients"])) if job["has_closure"] else None
 
     steps, losses = [], []
     for step, grads in enumerate(job["gradients"]):
@@ -210,9 +216,7 @@ def fit_problem(rng, world_size):
     """AdamW on six blocks and a scalar; before the last step, whoever holds a first moment multiplies it."""
     shapes = {**blocks(rng, 6), "temperature": []}
     hyperparameters = {"lr": 0.05, "betas": [0.8, 0.9], "weight_decay": 0.1}
-    return {
-        "fit": make_job(rng, shapes, "AdamW", hyperparameters, num_steps=4, edit_before=3, edit_factor=-2.5)
-    }
+    return {"fit": make_job(rng, shapes, "AdamW", hyperparameters, num_steps=4, edit_before=3, edit_factor=-2.5)}
 
 
 def use_problem(rng, world_size):
@@ -283,22 +287,18 @@ def skipped_job(rng):
 def closure_job(rng):
     arguments = {"grad_scale": 0.5}
     hyperparameters = {"lr": 0.1, "momentum": 0.9}
-    return make_job(
-        rng, blocks(rng, 2), "ScaledSGD", hyperparameters, has_closure=True, step_arguments=arguments
-    )
+    return make_job(rng, blocks(rng, 2), "ScaledSGD", hyperparameters, has_closure=True, step_arguments=arguments)
 
 
 def few_problem(rng, world_size):
     """Fewer tensors than ranks, then one more."""
     shapes = {str(index): small(rng) for index in range(max(1, world_size // 2))}
     first = group(*shapes)
-    shapes["late"] = small(rng)
+    shapes["late"] = [4]
     hyperparameters = {"lr": 0.1, "momentum": 0.9}
     late = {"2": [group("late")]}
     return {
-        "few": make_job(
-            rng, shapes, "SGD", hyperparameters, groups=[first], num_steps=4, late=late, has_closure=True
-        )
+        "few": make_job(rng, shapes, "SGD", hyperparameters, groups=[first], num_steps=4, late=late, has_closure=True)
     }
 
 
@@ -332,8 +332,7 @@ def without_late_groups(job):
 def with_zeros_for_none(job):
     zeros = {name: torch.zeros_like(value) for name, value in job["values"].items()}
     gradients = [
-        {name: zeros[name] if grad is None else grad for name, grad in grads.items()}
-        for grads in job["gradients"]
+        {name: zeros[name] if grad is None else grad for name, grad in grads.items()} for grads in job["gradients"]
     ]
     return {**job, "gradients": gradients}
 
@@ -533,8 +532,8 @@ def test_parameters_travel_once_a_step(run):
             if not least <= got <= most:
                 names = ", ".join(sorted({operation.name for operation in operations})) or "no operation"
                 fail(
-                    f"rank {rank}, step {step}: received {got} bytes ({names}), but should receive what it does "
-                    f"not own: {least:.0f} to {most:.0f} of the {total} bytes of parameters"
+                    f"rank {rank}, step {step}: received {got} bytes ({names}); what it does not own is "
+                    f"{least:.0f} to {most:.0f} of the {total} bytes of parameters"
                 )
 
 

@@ -1,0 +1,543 @@
+"""Checks of tp/mlp."""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from kit.grading import Scenario, compare, fail
+
+HIDDEN, FFN = 7, 12  # 12 is cut into 1, 2, 3, 4 or 6 shards; 7 is cut into none of them
+NUM_LAYERS = 2
+KEYS = ("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias")
+
+# --- on every rank ------------------------------------------------------------------------------------------
+
+
+def mark():
+    """Separates forward from backward in the trace."""
+    one = torch.zeros(1, dtype=torch.uint8)
+    dist.scatter(one.clone(), [one] * dist.get_world_size() if dist.get_rank() == 0 else None, src=0)
+
+
+def build(solution, inputs, group):
+    """One ParallelMLP per shard, in float64, holding it."""
+    mlps = []
+    for shard in inputs["shards"]:
+        mlp = solution.ParallelMLP(HIDDEN, FFN, bias="fc1.bias" in shard, group=group).double()
+        mlp.load_state_dict(shard, strict=True)
+        mlps.append(mlp)
+    return mlps
+
+
+def group_of_this_rank(inputs):
+    """Every rank makes every group, in the same order; None stands for WORLD."""
+    groups = [(members, dist.new_group(members)) for members in inputs["partition"]]
+    return next((group for members, group in groups if dist.get_rank() in members), None)
+
+
+def train_stack(solution, inputs):
+    """Two MLPs on top of one another, forward and backward for each microbatch; gradients accumulate."""
+    group = group_of_this_rank(inputs)
+    torch.manual_seed(inputs["seed"])
+    mlps = build(solution, inputs, group)
+    drawn_by_now = torch.rand(3)
+
+    torch.manual_seed(inputs["seed"])
+    microbatches = []
+    for batch in inputs["microbatches"]:
+        x = layout(batch["x"], inputs["is_transposed"]).requires_grad_(inputs["needs_input_gradient"])
+        mark()
+        outputs = forward(mlps, x, inputs["is_residual"])
+        mark()
+        upstream = batch["upstream"].clone()
+        outputs[-1].backward(upstream)
+        mark()
+        microbatches.append(
+            {
+                "outputs": [y.detach().clone() for y in outputs],
+                "input_gradient": None if x.grad is None else x.grad.clone(),
+                "x": x.detach().clone(),
+                "upstream": upstream,
+            }
+        )
+    draw = torch.rand(3)
+    mark()
+    with torch.no_grad():
+        inference = forward(mlps, layout(inputs["microbatches"][0]["x"], inputs["is_transposed"]), False)
+    mark()
+    return {
+        "microbatches": microbatches,
+        "gradients": [gradients_of(mlp) for mlp in mlps],
+        "inference": inference,
+        "drawn_after_construction": drawn_by_now,
+        "draw": draw,
+        "default_dtype": torch.get_default_dtype(),
+        "grad_enabled": torch.is_grad_enabled(),
+    }
+
+
+def layout(x, is_transposed):
+    """The same values; transposed: column by column in memory, as a matrix that came out of .t()."""
+    return x.t().contiguous().t() if is_transposed else x.clone()
+
+
+def forward(mlps, x, is_residual):
+    """The output after each MLP."""
+    outputs = []
+    for mlp in mlps:
+        x = x + mlp(x) if is_residual else mlp(x)
+        outputs.append(x)
+    return outputs
+
+
+def gradients_of(mlp):
+    return {name: None if p.grad is None else p.grad.clone() for name, p in mlp.named_parameters()}
+
+
+# --- problems -----------------------------------------------------------------------------------------------
+
+
+def draw(rng, *shape):
+    return torch.randn(shape, generator=rng, dtype=torch.float64)
+
+
+def make_problem(rng, world_size, leading, partition=(), *, has_bias=True, num_microbatches=2, **description):
+    """leading: the leading dimensions of x. partition: disjoint groups with different data; empty is WORLD.
+
+    The upstream gradient has another value at each element, and so is not the gradient of a plain sum.
+    """
+    shapes = {
+        "fc1.weight": (FFN, HIDDEN),
+        "fc1.bias": (FFN,),
+        "fc2.weight": (HIDDEN, FFN),
+        "fc2.bias": (HIDDEN,),
+    }
+    groups = [list(members) for members in partition] or [list(range(world_size))]
+    return {
+        "partition": [list(members) for members in partition],
+        "groups": groups,
+        "layers": [
+            {key: draw(rng, *shapes[key]) for key in KEYS if has_bias or key.endswith("weight")}
+            for _ in range(NUM_LAYERS)
+        ],
+        "microbatches": [
+            [
+                {"x": draw(rng, *leading, HIDDEN), "upstream": draw(rng, *leading, HIDDEN)}
+                for _ in range(num_microbatches)
+            ]
+            for _ in groups
+        ],
+        "seeds": torch.randperm(2**20, generator=rng)[:world_size].tolist(),
+        "is_residual": False,
+        "is_transposed": False,
+        "needs_input_gradient": True,
+        **description,
+    }
+
+
+def stack_problem(rng, world_size):
+    return make_problem(rng, world_size, (3, 5))
+
+
+PARTITIONS = {
+    1: [[0]],
+    2: [[0], [1]],
+    3: [[1], [0, 2]],
+    4: [[0, 2], [1, 3]],
+    6: [[0, 2, 4], [1, 3, 5]],
+}
+
+
+def subgroup_problem(rng, world_size):
+    """As in a mesh of data and tensor parallelism: groups with gaps, each with data of its own; x is data."""
+    return make_problem(rng, world_size, (4,), PARTITIONS[world_size], needs_input_gradient=False)
+
+
+def residual_problem(rng, world_size):
+    """x + mlp(x), no bias, and an x that is not contiguous: none of the gradients is a tensor of its own."""
+    return make_problem(rng, world_size, (5,), has_bias=False, is_residual=True, is_transposed=True)
+
+
+def place(problem, rank):
+    """(index of the rank's group, its rank in the group, the group's size)."""
+    for index, members in enumerate(problem["groups"]):
+        if rank in members:
+            return index, members.index(rank), len(members)
+    raise ValueError(f"rank {rank} is in no group")
+
+
+def shard_of(whole, group_rank, num_ranks):
+    """Rows of fc1, columns of fc2.weight, and fc2.bias whole; of weights or of gradients."""
+    cut = {"fc1.weight": 0, "fc1.bias": 0, "fc2.weight": 1}
+    return {
+        key: value.chunk(num_ranks, dim=cut[key])[group_rank].contiguous() if key in cut else value
+        for key, value in whole.items()
+    }
+
+
+def rank_inputs(problem, rank):
+    """A rank gets its shard of the weights, and the data of its group."""
+    group_index, group_rank, num_ranks = place(problem, rank)
+    return {
+        "partition": problem["partition"],
+        "shards": [shard_of(layer, group_rank, num_ranks) for layer in problem["layers"]],
+        "microbatches": problem["microbatches"][group_index],
+        "seed": problem["seeds"][rank],
+        "is_residual": problem["is_residual"],
+        "is_transposed": problem["is_transposed"],
+        "needs_input_gradient": problem["needs_input_gradient"],
+    }
+
+
+# --- what is right, and what well-known mistakes come to ----------------------------------------------------
+
+
+class WholeMLP(nn.Module):
+    """The unsharded MLP; with a flaw, what a sharded one of that flaw computes on one rank.
+
+    flaw: one of the values of FLAWS, or None.
+    """
+
+    def __init__(self, layer, flaw=None, group_rank=0, num_ranks=1):
+        super().__init__()
+        self.weights = nn.ParameterDict({key.replace(".", "_"): nn.Parameter(v) for key, v in layer.items()})
+        self.flaw, self.group_rank, self.num_ranks = flaw, group_rank, num_ranks
+
+    def product(self, x, weights):
+        approximate = "tanh" if self.flaw == "tanh" else "none"
+        hidden = nn.functional.linear(x, weights["fc1.weight"], weights.get("fc1.bias"))
+        return nn.functional.linear(
+            nn.functional.gelu(hidden, approximate=approximate), weights["fc2.weight"]
+        )
+
+    def forward(self, x):
+        if self.flaw == "averaged gradient":
+            x = x / self.num_ranks + (1 - 1 / self.num_ranks) * x.detach()
+        whole = {key.replace("_", ".", 1): value for key, value in self.weights.items()}
+        y = self.product(x, whole)
+        if self.flaw in ("unreduced output", "unreduced gradient"):
+            part = self.product(x, shard_of(whole, self.group_rank, self.num_ranks))
+            y = part if self.flaw == "unreduced output" else y.detach() + part - part.detach()
+        if self.flaw == "doubly reduced gradient":
+            y = self.num_ranks * y - (self.num_ranks - 1) * y.detach()
+        bias_count = self.num_ranks if self.flaw == "early bias" else 1
+        return y + bias_count * whole["fc2.bias"] if "fc2.bias" in whole else y
+
+
+def run_whole(problem, rank, flaw=None):
+    """What this rank should return, or would with a flaw; gradients cut to its shard."""
+    group_index, group_rank, num_ranks = place(problem, rank)
+    mlps = [WholeMLP(layer, flaw, group_rank, num_ranks) for layer in problem["layers"]]
+    returned = {"outputs": [], "input_gradients": []}
+    for batch in problem["microbatches"][group_index]:
+        x = batch["x"].clone().requires_grad_()
+        outputs = forward(mlps, x, problem["is_residual"])
+        outputs[-1].backward(batch["upstream"])
+        returned["outputs"].append([y.detach() for y in outputs])
+        returned["input_gradients"].append(x.grad)
+    gradients = [{key.replace("_", ".", 1): p.grad for key, p in mlp.weights.items()} for mlp in mlps]
+    returned["gradients"] = [shard_of(layer, group_rank, num_ranks) for layer in gradients]
+    with torch.no_grad():
+        returned["inference"] = forward(mlps, problem["microbatches"][group_index][0]["x"], False)
+    return returned
+
+
+FLAWS = {
+    "this rank's partial product: the output is not reduced": "unreduced output",
+    "the output with fc2.bias counted once per rank: it was added before the reduction": "early bias",
+    "the output with the tanh approximation of gelu": "tanh",
+    "this rank's part: the gradient of the input is not reduced in backward": "unreduced gradient",
+    "the mean over ranks, where the gradient of the input is the sum": "averaged gradient",
+    "the one with the upstream gradient reduced once more, which is whole already": "doubly reduced gradient",
+}
+
+
+def expected(problem):
+    """One entry per rank: what is right, and under "flaws" what each flaw would give."""
+    results = []
+    for rank in range(len(problem["seeds"])):
+        right = run_whole(problem, rank)
+        is_sharded = place(problem, rank)[2] > 1
+        right["flaws"] = {
+            label: run_whole(problem, rank, flaw)
+            for label, flaw in FLAWS.items()
+            if is_sharded or flaw == "tanh"
+        }
+        results.append(right)
+    return results
+
+
+def draw_after(seed):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return torch.rand(3)
+
+
+# --- what checks look at ------------------------------------------------------------------------------------
+
+
+def hold(run, rank, got, kind, *path, what, where=""):
+    """Compare what this rank returned with expected[kind][path...], with the flaws as suspects."""
+
+    def at(tree):
+        tree = tree[kind]
+        for step in path:
+            tree = tree[step]
+        return tree
+
+    expected = run.expected[rank]
+    compare(
+        got,
+        at(expected),
+        what=what,
+        rank=rank,
+        suspects={label: at(flawed) for label, flawed in expected["flaws"].items()},
+        where=where,
+    )
+
+
+def check_outputs(run):
+    for rank, returned in enumerate(run.ranks):
+        for number, batch in enumerate(returned["microbatches"]):
+            for layer, output in enumerate(batch["outputs"]):
+                where = f"MLP {layer + 1} of {NUM_LAYERS}, microbatch {number + 1}"
+                hold(run, rank, output, "outputs", number, layer, what="output", where=where)
+
+
+def check_input_gradients(run):
+    for rank, returned in enumerate(run.ranks):
+        for number, batch in enumerate(returned["microbatches"]):
+            where = f"below {NUM_LAYERS} MLPs, microbatch {number + 1}"
+            got = batch["input_gradient"]
+            hold(run, rank, got, "input_gradients", number, what="gradient of the input", where=where)
+
+
+def check_parameter_gradients(run, *keys):
+    """From the last MLP down, so that the first complaint is about the one where the mistake is made."""
+    for layer in reversed(range(NUM_LAYERS)):
+        for rank, returned in enumerate(run.ranks):
+            for key in keys:
+                got = returned["gradients"][layer].get(key)
+                where = f"MLP {layer + 1} of {NUM_LAYERS}"
+                hold(run, rank, got, "gradients", layer, key, what=f"gradient of {key}", where=where)
+
+
+def sections(run, rank):
+    """The operations of [forward, backward] for each microbatch, and of the forward without gradients."""
+    parts = [[]]
+    for operation in run.trace.operations(rank):
+        if operation.name == "scatter":
+            parts.append([])
+        else:
+            parts[-1].append(operation)
+    num_microbatches = len(run.problem["microbatches"][0])
+    return [parts[1 + 3 * k : 3 + 3 * k] for k in range(num_microbatches)], parts[2 + 3 * num_microbatches]
+
+
+def check_reductions(run, rank, operations, num_reductions, when):
+    """These operations send as much as num_reductions all_reduces of a tensor like x, inside the group."""
+    group_index, _, n = place(run.problem, rank)
+    x = run.problem["microbatches"][group_index][0]["x"]
+    least = num_reductions * (2 * (n - 1) * x.numel() * 8 // n)
+    most = num_reductions * 2 * (n - 1) * -(-x.numel() // n) * 8
+    sent = sum(operation.sent_bytes for operation in operations)
+    names = [operation.name for operation in operations]
+    listed = ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names)) or "no operation"
+    if not least <= sent <= most:
+        fail(
+            f"rank {rank}, {when}: sent {sent} bytes ({listed}); {num_reductions} all_reduce(s) of the "
+            f"{x.numel() * 8} bytes of x over {n} ranks send {least} to {most}"
+        )
+    for operation in operations:
+        if operation.group != tuple(run.problem["groups"][group_index]):
+            fail(
+                f"rank {rank}, {when}: {operation.name} at {operation.site} is over ranks "
+                f"{list(operation.group)}; its group is {run.problem['groups'][group_index]}"
+            )
+
+
+# --- checks -------------------------------------------------------------------------------------------------
+
+STACK = Scenario(
+    train_stack,
+    problem=stack_problem,
+    rank_inputs=rank_inputs,
+    expected=expected,
+    world_sizes=(1, 2, 3, 4, 6),
+    gloo=(2, 4),
+    deadline_s=20,
+)
+
+SUBGROUPS = Scenario(
+    train_stack,
+    problem=subgroup_problem,
+    rank_inputs=rank_inputs,
+    expected=expected,
+    world_sizes=(1, 2, 3, 4, 6),
+    gloo=(4,),
+    deadline_s=20,
+)
+
+RESIDUAL = Scenario(
+    train_stack,
+    problem=residual_problem,
+    rank_inputs=rank_inputs,
+    expected=expected,
+    world_sizes=(1, 2, 3, 4, 6),
+    gloo=(2, 4),
+    deadline_s=20,
+)
+
+
+@STACK.completes
+def test_every_rank_finishes(run):
+    """Shards load strictly by name and shape; no rank hangs or crashes in forward or backward."""
+
+
+@STACK.check("values")
+def test_output_equals_the_unsharded_mlp(run):
+    """On every rank the output of both MLPs is that of the whole weights, biases included."""
+    check_outputs(run)
+
+
+@STACK.check("values")
+def test_input_gradient_is_whole(run):
+    """x.grad, below two MLPs, is the whole gradient on every rank."""
+    check_input_gradients(run)
+
+
+@STACK.check("values")
+def test_weight_gradients_are_slices_of_the_whole(run):
+    """The gradients of fc1 and of fc2.weight are the rank's slices, accumulated over two microbatches."""
+    check_parameter_gradients(run, "fc2.weight", "fc1.weight", "fc1.bias")
+
+
+@STACK.check("values")
+def test_output_bias_gradient_is_whole(run):
+    """The gradient of fc2.bias is the whole one on every rank: not a part, not on one rank only."""
+    check_parameter_gradients(run, "fc2.bias")
+
+
+@STACK.check("traffic")
+def test_forward_costs_one_all_reduce(run):
+    """Each MLP sends one all_reduce of its output in forward, and nothing else."""
+    for rank in range(run.world_size):
+        microbatches, _ = sections(run, rank)
+        for number, (operations, _) in enumerate(microbatches, start=1):
+            check_reductions(run, rank, operations, NUM_LAYERS, f"forward of microbatch {number}")
+
+
+@STACK.check("traffic")
+def test_backward_costs_one_all_reduce(run):
+    """Each MLP sends one all_reduce of its input's gradient in backward, and nothing else."""
+    for rank in range(run.world_size):
+        microbatches, _ = sections(run, rank)
+        for number, (_, operations) in enumerate(microbatches, start=1):
+            check_reductions(run, rank, operations, NUM_LAYERS, f"backward of microbatch {number}")
+
+
+@STACK.check("discipline")
+def test_ranks_agree_bit_for_bit(run):
+    """Outputs, input gradients and gradients of fc2.bias have the same bits on every rank."""
+    for rank, returned in enumerate(run.ranks[1:], start=1):
+        mine, first = replicated(returned), replicated(run.ranks[0])
+        for name in first:
+            if mine[name] is None or first[name] is None or not torch.equal(mine[name], first[name]):
+                fail(f"the {name} on rank {rank} is not the one on rank 0")
+
+
+def replicated(returned):
+    """What every rank should hold alike, by name."""
+    values = {}
+    for number, batch in enumerate(returned["microbatches"], start=1):
+        values[f"output of microbatch {number}"] = batch["outputs"][-1]
+        values[f"input gradient of microbatch {number}"] = batch["input_gradient"]
+    for layer, gradients in enumerate(returned["gradients"], start=1):
+        values[f"gradient of fc2.bias of MLP {layer}"] = gradients.get("fc2.bias")
+    return values
+
+
+@STACK.check("discipline")
+def test_no_work_is_left_unwaited(run):
+    """Every asynchronous operation is waited for."""
+    for finding in run.findings:
+        if finding.kind == "unwaited":
+            fail(f"rank {finding.rank}: {finding.message}")
+
+
+@STACK.check("discipline")
+def test_global_state_is_left_alone(run):
+    """Construction does not seed the generator; forward and backward draw nothing and change no default."""
+    draws = [returned["drawn_after_construction"] for returned in run.ranks]
+    for rank, drawn in enumerate(draws[1:], start=1):
+        if torch.equal(drawn, draws[0]):
+            fail(
+                f"after construction ranks 0 and {rank} draw the same random numbers, though they were "
+                "seeded differently: the constructor seeds the global generator"
+            )
+    for rank, returned in enumerate(run.ranks):
+        if not torch.equal(returned["draw"], draw_after(run.problem["seeds"][rank])):
+            fail(f"rank {rank}: after forward and backward torch.rand draws other numbers than before")
+        if returned["default_dtype"] != torch.float32 or not returned["grad_enabled"]:
+            fail(f"rank {rank}: the default dtype or the grad mode was changed and not put back")
+
+
+@SUBGROUPS.completes
+def test_subgroups_finish(run):
+    """Groups that do not begin at rank 0, or have gaps, run side by side."""
+
+
+@SUBGROUPS.check("values")
+def test_subgroups_compute_on_their_own(run):
+    """Each group has its own data: outputs and gradients are of its members only."""
+    check_outputs(run)
+    check_parameter_gradients(run, "fc2.weight", "fc2.bias", "fc1.weight", "fc1.bias")
+
+
+@SUBGROUPS.check("traffic")
+def test_reductions_stay_inside_the_group(run):
+    """Nothing leaves the group, and an x without requires_grad costs no reduction in backward."""
+    for rank in range(run.world_size):
+        microbatches, _ = sections(run, rank)
+        for number, (in_forward, in_backward) in enumerate(microbatches, start=1):
+            check_reductions(run, rank, in_forward, NUM_LAYERS, f"forward of microbatch {number}")
+            check_reductions(run, rank, in_backward, NUM_LAYERS - 1, f"backward of microbatch {number}")
+
+
+@RESIDUAL.completes
+def test_it_works_without_bias(run):
+    """bias=False: neither layer has a bias, and the shard without them loads strictly."""
+
+
+@RESIDUAL.check("values")
+def test_residual_stream_stays_whole(run):
+    """x + mlp(x), twice, on an x that is not contiguous: outputs and all gradients are the whole model's."""
+    check_outputs(run)
+    check_parameter_gradients(run, "fc2.weight", "fc1.weight")
+    check_input_gradients(run)
+
+
+@RESIDUAL.check("values")
+def test_nothing_given_is_overwritten(run):
+    """x and the gradient that backward was given are the same afterwards: they belong to the caller."""
+    for rank, returned in enumerate(run.ranks):
+        given = run.problem["microbatches"][place(run.problem, rank)[0]]
+        for number, batch in enumerate(returned["microbatches"]):
+            for what in ("x", "upstream"):
+                compare(
+                    batch[what],
+                    given[number][what],
+                    what="x" if what == "x" else "gradient of the output",
+                    rank=rank,
+                    rtol=0,
+                    where=f"after backward of microbatch {number + 1}",
+                )
+
+
+@RESIDUAL.check("values")
+def test_inference_needs_no_gradient(run):
+    """Under torch.no_grad the output is the same."""
+    for rank, returned in enumerate(run.ranks):
+        for layer, output in enumerate(returned["inference"]):
+            where = f"MLP {layer + 1} of {NUM_LAYERS}, under no_grad"
+            hold(run, rank, output, "inference", layer, what="output", where=where)
