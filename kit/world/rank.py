@@ -26,6 +26,14 @@ from kit.world.wire import RankEnd
 MAX_FRAMES = 40
 
 
+def main() -> NoReturn:
+    """Entry of a rank that was started by exec: its four descriptors."""
+    from kit.world.zygote import preload
+
+    preload()
+    live(*(int(word) for word in sys.argv[1:5]))
+
+
 def live(sock_fd: int, out_fd: int, err_fd: int, stacks_fd: int) -> NoReturn:
     """Take the descriptors over, run the job that comes over the socket, and leave."""
     status = 70

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kit.world import collectives
+from kit.world import collectives, segments
 from kit.world.failure import Finding
 from kit.world.operations import COLLECTIVES, Delivery, Issued, declared_bytes, members_of, read
-from kit.world.segments import INLINE_BYTES, SegmentTable, supported
+from kit.world.segments import INLINE_BYTES, SegmentTable
 from kit.world.served_store import ServedKeys, StoreRequest
 from kit.world.trace import Event, Operation, Trace
 from kit.world.wire import Buffer, ProtocolError
@@ -78,18 +78,16 @@ class Slot:
 class Switchboard:
     """State of one run. `handle` takes a rank's message; `resolve` decides one thing at quiescence."""
 
-    def __init__(
-        self, world_size: int, segments: SegmentTable, reply: Reply, *, use_segments: bool | None = None
-    ) -> None:
+    def __init__(self, world_size: int, table: SegmentTable, reply: Reply) -> None:
         self.ranks = [RankState(rank) for rank in range(world_size)]
         self.findings: list[Finding] = []
         self.store = ServedKeys()
         self.slots: dict[tuple[str, int], Slot] = {}
         self.misfits: list[Slot] = []
         self.message_misfits: list[tuple[Issued, Issued, str]] = []
-        self._segments = segments
+        self._segments = table
         self._reply = reply
-        self._use_segments = supported() if use_segments is None else use_segments
+        self._use_segments = segments.supported()
         # Point to point, by (group, destination, tag): receives in order, and sends in order by source.
         self.receives: dict[tuple[str, int, int], deque[Issued]] = {}
         self.sends: dict[tuple[str, int, int], dict[int, deque[Issued]]] = {}

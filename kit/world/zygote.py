@@ -3,7 +3,10 @@
 Forked from the deciding process (`grade`, which has torch itself) or exec'd fresh (the pytest plugin, whose process
 may have used threads, after which a fork hangs every child). It has one thread and never runs a tensor operation.
 
-Between the two: one SOCK_SEQPACKET pair, JSON messages. To the zygote: spawn (with a rank's four descriptors), kill.
+Where a fork after importing torch is unproven (anything but Linux), ranks are started by exec instead, each with its
+own import of torch: slow, and the same in every other respect.
+
+Between the two: one socket pair, a JSON message a line. To the zygote: spawn (with a rank's four descriptors), kill.
 From it: ready, spawned, exited, killed.
 """
 
@@ -19,6 +22,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, NoReturn
@@ -41,8 +45,46 @@ PRELOAD = (
     "torch.nn.parallel",
     "kit.world.rank",
 )
-_MESSAGE_BYTES = 1 << 16
 _START_LIMIT_S = 120.0
+_RANK_FDS = 4
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def default_start() -> str:
+    """How ranks come to life: "fork" where that is proven, else "exec"."""
+    return "fork" if sys.platform == "linux" else "exec"
+
+
+class _Line:
+    """One end of the pair: messages by line, descriptors in order beside them."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.socket = sock
+        self._buffer = bytearray()
+        self._fds: deque[int] = deque()
+
+    def send(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+        data = json.dumps(message).encode() + b"\n"
+        if fds:
+            data = data[socket.send_fds(self.socket, [data], list(fds)) :]
+        self.socket.sendall(data)
+
+    def receive(self) -> list[dict[str, Any]] | None:
+        """The complete messages after one blocking read; None when the other end is gone."""
+        try:
+            data, fds, _, _ = socket.recv_fds(self.socket, 1 << 16, 64)
+        except ConnectionResetError:
+            return None
+        self._fds.extend(fds)
+        if not data:
+            return None
+        self._buffer += data
+        *lines, rest = self._buffer.split(b"\n")
+        self._buffer = bytearray(rest)
+        return [json.loads(line) for line in lines]
+
+    def take_fds(self, count: int) -> list[int]:
+        return [self._fds.popleft() for _ in range(count)]
 
 
 def preload(modules: Sequence[str] = ()) -> None:
@@ -70,7 +112,8 @@ class Zygote:
 
     def __init__(self, pid: int, sock: socket.socket, process: subprocess.Popen[bytes] | None) -> None:
         self.pid = pid
-        self._socket = sock
+        self._line = _Line(sock)
+        self._inbox: deque[dict[str, Any]] = deque()
         self._process = process
         self._owner = os.getpid()
         self._ready = False
@@ -82,8 +125,10 @@ class Zygote:
     @classmethod
     def fork(cls, modules: Sequence[str] = ()) -> Zygote:
         """Fork from this process, which must have one thread and must not have run a tensor operation with more."""
+        if default_start() != "fork":
+            return cls.execute(modules)
         preload(modules)
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours, theirs = socket.socketpair()
         gc.collect()
         gc.freeze()
         sys.stdout.flush()
@@ -93,7 +138,7 @@ class Zygote:
         if pid == 0:
             try:
                 ours.close()
-                serve(theirs)
+                serve(theirs, "fork")
             finally:
                 os._exit(70)
         gc.unfreeze()
@@ -101,13 +146,14 @@ class Zygote:
         return cls(pid, ours, None)
 
     @classmethod
-    def execute(cls, modules: Sequence[str] = ()) -> Zygote:
-        """Start a fresh Python; returns at once, the imports go on in the background until the first run."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        code = f"import sys; sys.path.insert(0, {root!r}); from kit.world.zygote import main; main()"
+    def execute(cls, modules: Sequence[str] = (), *, start: str | None = None) -> Zygote:
+        """Start a fresh Python; returns at once, the imports go on in the background until the first run.
+
+        start: "fork" or "exec", how it starts its ranks; None for what suits the platform.
+        """
+        ours, theirs = socket.socketpair()
         process = subprocess.Popen(
-            [sys.executable, "-c", code, str(theirs.fileno()), *modules],
+            [*_python("kit.world.zygote"), str(theirs.fileno()), start or default_start(), *modules],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -117,20 +163,21 @@ class Zygote:
 
     def _receive(self, limit_s: float) -> dict[str, Any] | None:
         """The next message, None when there is none within the limit; KitError when the zygote is gone."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._socket, selectors.EVENT_READ)
-            if not selector.select(limit_s):
+        if not self._inbox:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._line.socket, selectors.EVENT_READ)
+                if not selector.select(limit_s):
+                    return None
+            messages = self._line.receive()
+            if messages is None:
+                raise KitError(
+                    "the process that starts ranks ended by itself",
+                    "run `shardkit doctor`; if memory is short, close other programs",
+                )
+            self._inbox.extend(messages)
+            if not self._inbox:
                 return None
-        try:
-            data = self._socket.recv(_MESSAGE_BYTES)
-        except ConnectionResetError:
-            data = b""
-        if not data:
-            raise KitError(
-                "the process that starts ranks ended by itself",
-                "run `shardkit doctor`; if memory is short, close other programs",
-            )
-        message: dict[str, Any] = json.loads(data)
+        message = self._inbox.popleft()
         key = (message.get("job", -1), message.get("rank", -1))
         if message["say"] == "spawned":
             self.rank_pids[key] = message["pid"]
@@ -154,15 +201,14 @@ class Zygote:
     def spawn(self, job: int, rank: int, fds: Sequence[int]) -> None:
         """Start one rank with its socket, stdout, stderr and stacks descriptors."""
         self.wait_ready()
-        message = json.dumps({"do": "spawn", "job": job, "rank": rank}).encode()
         try:
-            socket.send_fds(self._socket, [message], list(fds))
+            self._line.send({"do": "spawn", "job": job, "rank": rank}, fds)
         except OSError:
-            self._receive(0)
+            self._receive(0)  # says that the zygote is gone
             raise
 
     def fileno(self) -> int:
-        return self._socket.fileno()
+        return self._line.socket.fileno()
 
     def read(self) -> None:
         """Take in what the zygote said, without blocking."""
@@ -171,7 +217,7 @@ class Zygote:
 
     def kill(self, job: int, limit_s: float = 10.0) -> None:
         """End every process of a job, and whatever those started; returns when all are gone."""
-        self._socket.send(json.dumps({"do": "kill", "job": job}).encode())
+        self._line.send({"do": "kill", "job": job})
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             message = self._receive(max(0.0, deadline - time.monotonic()))
@@ -183,7 +229,7 @@ class Zygote:
         if self._closed or os.getpid() != self._owner:
             return
         self._closed = True
-        self._socket.close()  # the zygote ends its ranks and itself when this end is gone
+        self._line.socket.close()  # the zygote ends its ranks and itself when this end is gone
         if self._process is not None:
             try:
                 self._process.wait(5)
@@ -213,22 +259,28 @@ class Zygote:
 # -- the zygote's own process ----------------------------------------------------------------------------
 
 
+def _python(module: str) -> list[str]:
+    """The command that runs `main()` of a module of this kit in a fresh Python, wherever the kit lies."""
+    return [sys.executable, "-c", f"import sys; sys.path.insert(0, {_ROOT!r}); from {module} import main; main()"]
+
+
 def main() -> NoReturn:
-    """Entry of an exec'd zygote: descriptor of its socket, then modules to import."""
+    """Entry of an exec'd zygote: descriptor of its socket, how to start ranks, then modules to import."""
     sock = socket.socket(fileno=int(sys.argv[1]))
     try:
-        preload(sys.argv[2:])
-        gc.collect()
-        gc.freeze()
-        serve(sock)
+        if sys.argv[2] == "fork":
+            preload(sys.argv[3:])
+            gc.collect()
+            gc.freeze()
+        serve(sock, sys.argv[2])
     except KeyboardInterrupt:
         pass
     finally:
         os._exit(0)
 
 
-def serve(sock: socket.socket) -> NoReturn:
-    """Fork ranks on request until the deciding process closes its end."""
+def serve(sock: socket.socket, start: str) -> NoReturn:
+    """Start ranks on request until the deciding process closes its end."""
     close_all_but({sock.fileno()})
     adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the deciding process's to handle
@@ -237,19 +289,20 @@ def serve(sock: socket.socket) -> NoReturn:
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    _Server(sock, wake_read).run()
+    _Server(sock, wake_read, start).run()
 
 
 class _Server:
-    def __init__(self, sock: socket.socket, wake: int) -> None:
-        self._socket = sock
+    def __init__(self, sock: socket.socket, wake: int, start: str) -> None:
+        self._line = _Line(sock)
         self._wake = wake
+        self._start = start
         self._ranks: dict[int, tuple[int, int]] = {}  # pid -> (job, rank)
 
     def run(self) -> NoReturn:
         self._say({"say": "ready"})
         selector = selectors.DefaultSelector()
-        selector.register(self._socket, selectors.EVENT_READ)
+        selector.register(self._line.socket, selectors.EVENT_READ)
         selector.register(self._wake, selectors.EVENT_READ)
         while True:
             for key, _ in selector.select():
@@ -257,23 +310,20 @@ class _Server:
                     os.read(self._wake, 4096)
                     self._reap()
                     continue
-                try:
-                    data, fds, _, _ = socket.recv_fds(self._socket, _MESSAGE_BYTES, 8)
-                except OSError:
-                    data, fds = b"", []
-                if not data:
+                messages = self._line.receive()
+                if messages is None:
                     self._end_all(set(self._ranks))
                     os._exit(0)
-                message = json.loads(data)
-                if message["do"] == "spawn":
-                    self._spawn(message["job"], message["rank"], fds)
-                else:
-                    self._end_all({pid for pid, (job, _) in self._ranks.items() if job == message["job"]})
-                    self._say({"say": "killed", "job": message["job"]})
+                for message in messages:
+                    if message["do"] == "spawn":
+                        self._spawn(message["job"], message["rank"], self._line.take_fds(_RANK_FDS))
+                    else:
+                        self._end_all({pid for pid, (job, _) in self._ranks.items() if job == message["job"]})
+                        self._say({"say": "killed", "job": message["job"]})
 
     def _say(self, message: dict[str, Any]) -> None:
         try:
-            self._socket.send(json.dumps(message).encode())
+            self._line.send(message)
         except OSError:
             self._end_all(set(self._ranks))
             os._exit(0)
@@ -287,7 +337,7 @@ class _Server:
             self._say({"say": "exited", "job": job, "rank": rank, "status": -(1000 + (error.errno or 0))})
             return
         if pid == 0:
-            _become_rank(fds)
+            _become_rank(fds, self._start)
         for fd in fds:
             os.close(fd)
         self._ranks[pid] = (job, rank)
@@ -326,20 +376,27 @@ class _Server:
 
 def _children() -> set[int]:
     """Live children of this process (Linux; elsewhere the process groups have to do)."""
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children") as file:
-            return {int(pid) for pid in file.read().split()}
-    except OSError:
-        return set()
+    with contextlib.suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return {int(pid) for pid in file.read().split()}
+    found = set()
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
+        with contextlib.suppress(OSError, ValueError), open(f"/proc/{int(name)}/stat") as file:
+            if int(file.read().rpartition(")")[2].split()[1]) == os.getpid():
+                found.add(int(name))
+    return found
 
 
-def _become_rank(fds: list[int]) -> NoReturn:
+def _become_rank(fds: list[int], start: str) -> NoReturn:
     try:
         os.setsid()  # no terminal, and a process group of its own
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         close_all_but(set(fds))
+        if start == "exec":
+            for fd in fds:
+                os.set_inheritable(fd, True)
+            os.execv(sys.executable, [*_python("kit.world.rank"), *map(str, fds)])
         from kit.world.rank import live
 
         live(*fds)

@@ -1,0 +1,41 @@
+"""What the measured ranks run."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+import torch.distributed as dist
+
+
+def one_all_reduce(_inputs: object = None) -> torch.Tensor:
+    x = torch.ones(4)
+    dist.all_reduce(x)
+    return x
+
+
+def repeated_all_reduce(inputs: dict[str, int]) -> list[float]:
+    """Seconds of each of `repeats` all_reduces of `numel` float32, after `warmup` unmeasured ones."""
+    x = torch.ones(inputs["numel"])
+    seconds = []
+    for step in range(inputs["warmup"] + inputs["repeats"]):
+        dist.barrier()
+        started = time.perf_counter()
+        dist.all_reduce(x)
+        if step >= inputs["warmup"]:
+            seconds.append(time.perf_counter() - started)
+    return seconds
+
+
+def receive_both() -> None:
+    """A deadlock of two ranks, 0.2 s after the start."""
+    time.sleep(0.2)
+    dist.recv(torch.ones(1), 1 - dist.get_rank())
+
+
+def spawned(rank: int, size: int, path: str) -> None:
+    """A rank as torch.multiprocessing.spawn starts it."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=size)
+    one_all_reduce()
+    dist.destroy_process_group()
