@@ -4,8 +4,8 @@ Run `shardkit grade dp/bucketed THIS_FILE`. You may use torch and the standard l
 answer (DistributedDataParallel, FSDP and the like).
 """
 
-import torch
-import torch.distributed as dist
+import torch  # noqa: F401
+import torch.distributed as dist  # noqa: F401
 from torch import nn
 
 

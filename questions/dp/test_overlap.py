@@ -177,14 +177,14 @@ def train_expected(problem):
     result = {"gradients": [], "means": [], "local": []}
     total = total_local = None
     for backward, zero_grad in enumerate(ZERO_GRAD):
-        for replica, batches in zip(replicas, problem["batches"]):
+        for replica, batches in zip(replicas, problem["batches"], strict=True):
             replica.zero_grad()
             loss_of(replica, batches[backward]).backward()
         local = [gradients(replica) for replica in replicas]
         if zero_grad is not None:
             total, total_local = None, [None] * len(local)
         total = plus(total, mean_of(local))
-        total_local = [plus(*trees) for trees in zip(total_local, local)]
+        total_local = [plus(*trees) for trees in zip(total_local, local, strict=True)]
         result["gradients"].append(total)
         result["means"].append(mean_of(local))
         result["local"].append(total_local)
@@ -401,7 +401,9 @@ def test_every_all_reduce_is_waited_for(run):
 def test_every_rank_has_the_same_gradients(run):
     """Gradients are bitwise the same on every rank, so that replicas cannot drift apart."""
     for rank, returned in enumerate(run.ranks):
-        for number, (mine, first) in enumerate(zip(returned["gradients"], run.ranks[0]["gradients"]), start=1):
+        for number, (mine, first) in enumerate(
+            zip(returned["gradients"], run.ranks[0]["gradients"], strict=True), start=1
+        ):
             for name, grad in first.items():
                 if grad is None or mine.get(name) is None or not torch.equal(mine[name], grad):
                     fail(f"backward {number}: the gradient of {name} on rank {rank} is not the one on rank 0")
@@ -462,9 +464,7 @@ def draw_route_batch(rng, rank, route):
 def route_problem(rng, world_size):
     return {
         "states": [draw_state(Router(), rng) for _ in range(world_size)],
-        "batches": [
-            [draw_route_batch(rng, rank, routes[rank % 3]) for routes in ROUTES] for rank in range(world_size)
-        ],
+        "batches": [[draw_route_batch(rng, rank, routes[rank % 3]) for routes in ROUTES] for rank in range(world_size)],
     }
 
 
@@ -481,7 +481,7 @@ def route_train(solution, inputs):
     load(module, inputs["state"])
     ddp = solution.DDPIndividualParameters(module)
     returned = []
-    for zero_grad, batch in zip(ROUTES_ZERO_GRAD, inputs["batches"]):
+    for zero_grad, batch in zip(ROUTES_ZERO_GRAD, inputs["batches"], strict=True):
         if zero_grad is not None:
             ddp.zero_grad(set_to_none=zero_grad)
         route_loss(ddp, batch).backward()

@@ -17,7 +17,7 @@ Three things keep all ranks in step:
 Source: Li et al., PyTorch Distributed: Experiences on Accelerating Data Parallel Training, VLDB 2020, sections 3.2.2
 and 3.2.3.
 Left out: gradients as views into the bucket (saves one copy of all gradients), rebuilding the buckets in the order
-that the first backward showed, a smaller first bucket. torch's DDP does all three.
+that the first backward showed, one bucket of a smaller size. torch's DDP does all three.
 """
 
 from dataclasses import dataclass
@@ -118,7 +118,7 @@ class DDPBucketed(nn.Module):
             bucket.handle.wait()
             bucket.flat.div_(self.world_size)
             chunks = bucket.flat.split([param.numel() for param in bucket.params])
-            for param, chunk in zip(bucket.params, chunks):
+            for param, chunk in zip(bucket.params, chunks, strict=True):
                 param.grad.copy_(chunk.view_as(param))  # back into .grad: the bucket was only a copy
 
         self.num_launched = 0

@@ -80,7 +80,7 @@ class DDPIndividualParameters(nn.Module):
         self.is_ready = [True] * len(self.params)
         self.launch_ready()
 
-        for param, handle in zip(self.params, self.handles):
+        for param, handle in zip(self.params, self.handles, strict=True):
             handle.wait()
             param.grad.div_(self.world_size)
 

@@ -9,7 +9,7 @@ class _Message:
     def __init__(self, params: list[nn.Parameter]):
         self.params = params
         self.payload = params[0].new_zeros(sum(p.numel() for p in params), requires_grad=False)
-        self.slices = dict(zip(params, self.payload.split([p.numel() for p in params])))
+        self.slices = dict(zip(params, self.payload.split([p.numel() for p in params]), strict=True))
         self.filled: set[nn.Parameter] = set()
 
     def write(self, p: nn.Parameter) -> None:

@@ -30,7 +30,7 @@ class DDPBucketed(torch.nn.Module):
         for i, group in enumerate(groups):
             flat = torch.zeros(sum(p.numel() for p in group), dtype=group[0].dtype)
             self.flats.append(flat)
-            for p, piece in zip(group, flat.split([p.numel() for p in group])):
+            for p, piece in zip(group, flat.split([p.numel() for p in group]), strict=True):
                 self.views[p] = piece.view(p.shape)
                 self.where[p] = i
                 p.register_post_accumulate_grad_hook(self.gradient_ready)
@@ -58,11 +58,11 @@ class DDPBucketed(torch.nn.Module):
         return self.module(*args, **kwargs)
 
     def finish_gradient_synchronization(self):
-        for flat, group in list(zip(self.flats, self.members))[len(self.work) :]:
+        for flat, group in list(zip(self.flats, self.members, strict=True))[len(self.work) :]:
             for p in group:
                 self.put_in_bucket(p)
             self.work.append(dist.all_reduce(flat, async_op=True))
-        for flat, work in zip(self.flats, self.work):
+        for flat, work in zip(self.flats, self.work, strict=True):
             work.wait()
             flat /= dist.get_world_size()
         self.new_round()

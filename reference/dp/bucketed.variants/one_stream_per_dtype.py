@@ -32,7 +32,7 @@ class DDPBucketed(torch.nn.Module):
         for group in tensors.values():  # one broadcast per dtype
             flat = torch.cat([t.reshape(-1) for t in group])
             dist.broadcast(flat, src=0)
-            for t, values in zip(group, flat.split([t.numel() for t in group])):
+            for t, values in zip(group, flat.split([t.numel() for t in group]), strict=True):
                 t.copy_(values.view(t.shape))
 
         trainable = [p for p in module.parameters() if p.requires_grad]
@@ -49,7 +49,7 @@ class DDPBucketed(torch.nn.Module):
         self.take_off()
 
     def take_off(self):
-        for bucket, waiting in zip(self.buckets[len(self.flying) :], self.waiting[len(self.flying) :]):
+        for bucket, waiting in zip(self.buckets[len(self.flying) :], self.waiting[len(self.flying) :], strict=True):
             if waiting:
                 return
             grads = [torch.zeros(p.shape, dtype=p.dtype) if p.grad is None else p.grad.contiguous() for p in bucket]
@@ -63,9 +63,9 @@ class DDPBucketed(torch.nn.Module):
         for waiting in self.waiting:
             waiting.clear()
         self.take_off()
-        for bucket, (flat, work) in zip(self.buckets, self.flying):
+        for bucket, (flat, work) in zip(self.buckets, self.flying, strict=True):
             work.wait()
-            for p, mean in zip(bucket, _unflatten_dense_tensors(flat, bucket)):
+            for p, mean in zip(bucket, _unflatten_dense_tensors(flat, bucket), strict=True):
                 p.grad = mean.clone()
         self.waiting = [set(bucket) for bucket in self.buckets]
         self.flying = []

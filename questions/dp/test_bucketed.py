@@ -1,0 +1,651 @@
+"""Checks of dp/bucketed."""
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+
+from kit.grading import Scenario, compare, fail
+
+
+def state_of(module):
+    """Name and tensor of every parameter and buffer; also buffers that state_dict() leaves out."""
+    return [*module.named_parameters(), *module.named_buffers()]
+
+
+def load(module, state):
+    with torch.no_grad():
+        for name, tensor in state_of(module):
+            tensor.copy_(state[name])
+
+
+def draw_state(module, rng):
+    state = {}
+    for name, tensor in state_of(module):
+        if not tensor.is_floating_point():
+            state[name] = torch.randint(1, 9, tensor.shape, generator=rng)  # BatchNorm's counter
+        elif name.endswith("running_var"):
+            state[name] = torch.rand(tensor.shape, generator=rng, dtype=tensor.dtype) + 0.5
+        else:
+            state[name] = (torch.randn(tensor.shape, generator=rng, dtype=torch.float64) / 2).to(tensor.dtype)
+    return state
+
+
+def snapshot(named_tensors):
+    return {name: None if tensor is None else tensor.detach().clone() for name, tensor in named_tensors}
+
+
+def gradients(module):
+    return snapshot((name, param.grad) for name, param in module.named_parameters() if param.requires_grad)
+
+
+def descend(module, learning_rate=0.1):
+    with torch.no_grad():
+        for param in module.parameters():
+            if param.grad is not None:
+                param -= learning_rate * param.grad
+
+
+def mean_of(trees):
+    return {name: sum(tree[name].double() for tree in trees) / len(trees) for name in trees[0]}
+
+
+def plus(tree, other):
+    return other if tree is None else {name: tree[name] + other[name] for name in tree}
+
+
+# A mark is a tiny scatter, for which a solution has no use: it cuts a rank's trace into parts.
+
+
+def mark():
+    one = torch.zeros(1, dtype=torch.uint8)
+    dist.scatter(one.clone(), [one] * dist.get_world_size() if dist.get_rank() == 0 else None, src=0)
+
+
+class MarkInBackward(torch.autograd.Function):
+    """The identity; backward leaves a mark when it comes through."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        mark()
+        return grad
+
+
+# --- several steps of a model with everything that a state can consist of ---
+
+# Before each backward: what zero_grad(set_to_none=...) is called with; None: it is not called, gradients accumulate.
+ZERO_GRAD = (True, False, True, None, None)
+OPTIMIZER_STEP_AFTER = 1
+FROZEN = ("frozen.weight", "frozen.bias")
+# The trainable parameters in reverse order of parameters(); backward leaves its mark between the two groups.
+ABOVE_MARK = ("head.weight", "upper.bias", "upper.weight", "norm.bias", "norm.weight")
+BELOW_MARK = ("lower.bias", "lower.weight", "embedding.weight", "scale")
+# 419 bytes, for gradients of 240, 40, 280, 56, 56 | 56, 336, 528, 48 bytes. A MB of 10**6 bytes gives the same buckets.
+BUCKET_SIZE_MB = 0.0004
+
+
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(6, 5, dtype=torch.float64).t())  # [5, 6], dense, stored transposed
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+class Classifier(nn.Module):
+    """Tied embedding and output, BatchNorm, a frozen layer, a transposed weight, a buffer outside state_dict()."""
+
+    def __init__(self, in_backward=lambda x: x):
+        super().__init__()
+        self.in_backward = in_backward
+        self.scale = nn.Parameter(torch.zeros(6, dtype=torch.float64))
+        self.embedding = nn.Embedding(11, 6, dtype=torch.float64)
+        self.lower = nn.Linear(6, 7, dtype=torch.float64)
+        self.norm = nn.BatchNorm1d(7, dtype=torch.float64)
+        self.frozen = nn.Linear(7, 7, dtype=torch.float64).requires_grad_(False)
+        self.upper = nn.Linear(7, 5, dtype=torch.float64)
+        self.head = Head()
+        self.register_buffer("shift", torch.zeros(6, dtype=torch.float64), persistent=False)
+        self.output = nn.Linear(6, 11, bias=False, dtype=torch.float64)
+        self.output.weight = self.embedding.weight
+
+    def forward(self, tokens, *, temperature):
+        x = torch.tanh(self.lower(self.scale * self.embedding(tokens).mean(dim=1)))
+        x = self.frozen(self.norm(self.in_backward(x)))
+        x = self.head(torch.tanh(self.upper(x))) + self.shift
+        return {"logits": self.output(x) / temperature}
+
+
+def loss_of(module, batch):
+    logits = module(batch["tokens"], temperature=batch["temperature"])["logits"]
+    return F.cross_entropy(logits, batch["labels"])
+
+
+def draw_batch(rng, rank):
+    num_samples = 3 + rank % 2
+    return {
+        "tokens": torch.randint(0, 11, (num_samples, 4), generator=rng),
+        "labels": torch.randint(0, 11, (num_samples,), generator=rng),
+        "temperature": 0.5 + rank,
+    }
+
+
+def train_problem(rng, world_size):
+    return {
+        "states": [draw_state(Classifier(), rng) for _ in range(world_size)],
+        "batches": [[draw_batch(rng, rank) for _ in ZERO_GRAD] for rank in range(world_size)],
+        "seed": int(torch.randint(0, 2**31, (), generator=rng)),
+    }
+
+
+def train_inputs(problem, rank):
+    return {"state": problem["states"][rank], "batches": problem["batches"][rank], "seed": problem["seed"]}
+
+
+def train(solution, inputs):
+    module = Classifier(MarkInBackward.apply)
+    load(module, inputs["state"])
+    torch.manual_seed(inputs["seed"])
+    ddp = solution.DDPBucketed(module, BUCKET_SIZE_MB)
+    mark()
+    returned = {"initial": snapshot(state_of(ddp.module)), "gradients": []}
+    for backward, batch in enumerate(inputs["batches"]):
+        if ZERO_GRAD[backward] is not None:
+            ddp.zero_grad(set_to_none=ZERO_GRAD[backward])
+        loss_of(ddp, batch).backward()
+        mark()
+        ddp.finish_gradient_synchronization()
+        mark()
+        returned["gradients"].append(gradients(ddp.module))
+        if backward == OPTIMIZER_STEP_AFTER:
+            returned["buffers"] = snapshot(ddp.module.named_buffers())
+            descend(ddp.module)
+    frozen = [(name, param) for name, param in ddp.module.named_parameters() if not param.requires_grad]
+    returned["frozen"] = snapshot(frozen)
+    returned["frozen_gradients"] = snapshot((name, param.grad) for name, param in frozen)
+    returned["draw"] = torch.rand(4)
+    returned["default_dtype"] = torch.get_default_dtype()
+    returned["grad_enabled"] = torch.is_grad_enabled()
+    returned["in_one_bucket"] = train_in_one_bucket(solution, inputs)
+    return returned
+
+
+def train_in_one_bucket(solution, inputs):
+    """The first backward once more, with bucket_size_mb=None."""
+    module = Classifier(MarkInBackward.apply)
+    load(module, inputs["state"])
+    ddp = solution.DDPBucketed(module, None)
+    mark()
+    loss_of(ddp, inputs["batches"][0]).backward()
+    mark()
+    ddp.finish_gradient_synchronization()
+    mark()
+    return gradients(ddp.module)
+
+
+def train_expected(problem):
+    """One replica per rank, side by side in one process; the mean of their gradients steps all of them."""
+    replicas = [Classifier() for _ in problem["states"]]
+    for replica in replicas:
+        load(replica, problem["states"][0])
+    result = {"gradients": [], "means": [], "local": []}
+    total = total_local = None
+    for backward, zero_grad in enumerate(ZERO_GRAD):
+        for replica, batches in zip(replicas, problem["batches"], strict=True):
+            replica.zero_grad()
+            loss_of(replica, batches[backward]).backward()
+        local = [gradients(replica) for replica in replicas]
+        if zero_grad is not None:
+            total, total_local = None, [None] * len(local)
+        total = plus(total, mean_of(local))
+        total_local = [plus(*trees) for trees in zip(total_local, local, strict=True)]
+        result["gradients"].append(total)
+        result["means"].append(mean_of(local))
+        result["local"].append(total_local)
+        if backward == OPTIMIZER_STEP_AFTER:
+            result["buffers"] = [snapshot(replica.named_buffers()) for replica in replicas]
+            for replica in replicas:
+                for name, param in replica.named_parameters():
+                    param.grad = total.get(name)
+                descend(replica)
+    result["draw"] = torch.rand(4, generator=torch.Generator().manual_seed(problem["seed"]))
+    return result
+
+
+TRAIN = Scenario(
+    train,
+    problem=train_problem,
+    rank_inputs=train_inputs,
+    expected=train_expected,
+    world_sizes=(1, 2, 3, 4),
+    gloo=(2, 4),
+    deadline_s=20,
+)
+
+
+@TRAIN.completes
+def test_every_rank_finishes(run):
+    """No rank hangs, crashes or leaves a collective unmatched."""
+
+
+@TRAIN.check("values")
+def test_every_rank_starts_as_rank_0(run):
+    """After construction every parameter and buffer is rank 0's, also frozen ones and persistent=False ones."""
+    states = run.problem["states"]
+    for rank, returned in enumerate(run.ranks):
+        compare(
+            returned["initial"],
+            states[0],
+            what="initial state",
+            rank=rank,
+            world_size=run.world_size,
+            rtol=0,  # copied, not computed
+            suspects={"this rank's own initial value": states[rank]} if rank else None,
+        )
+
+
+@TRAIN.check("values")
+def test_gradients_are_the_mean(run):
+    """After finish, every .grad on every rank is the mean over ranks."""
+    compare_gradients(run, [k for k, zero_grad in enumerate(ZERO_GRAD) if zero_grad is not None])
+
+
+@TRAIN.check("values")
+def test_gradients_accumulate(run):
+    """After k backwards without zero_grad, each followed by finish, .grad is the sum of the k means."""
+    compare_gradients(run, [k for k, zero_grad in enumerate(ZERO_GRAD) if zero_grad is None])
+
+
+def compare_gradients(run, backwards):
+    for backward in backwards:
+        for rank, returned in enumerate(run.ranks):
+            compare(
+                returned["gradients"][backward],
+                run.expected["gradients"][backward],
+                what="gradient",
+                rank=rank,
+                world_size=run.world_size,
+                suspects={
+                    "this rank's local gradient": run.expected["local"][backward][rank],
+                    "the mean of the last microbatch alone": run.expected["means"][backward],
+                },
+                where=f"after backward {backward + 1}",
+            )
+
+
+@TRAIN.check("values")
+def test_frozen_parameters_stay_frozen(run):
+    """A parameter with requires_grad=False is rank 0's, gets no gradient and does not change."""
+    before = {name: run.problem["states"][0][name] for name in FROZEN}
+    for rank, returned in enumerate(run.ranks):
+        for name, grad in returned["frozen_gradients"].items():
+            if grad is not None:
+                fail(f"rank {rank}: {name} is frozen (requires_grad=False), but has a .grad")
+        compare(returned["frozen"], before, what="frozen parameter", rank=rank, world_size=run.world_size, rtol=0)
+
+
+@TRAIN.check("values")
+def test_buffers_stay_local_after_construction(run):
+    """BatchNorm's running statistics follow this rank's own batches: buffers travel once, in __init__."""
+    for rank, returned in enumerate(run.ranks):
+        compare(
+            returned["buffers"],
+            run.expected["buffers"][rank],
+            what="buffer",
+            rank=rank,
+            world_size=run.world_size,
+            suspects={"rank 0's": run.expected["buffers"][0]} if rank else None,
+            where="after two forwards",
+        )
+
+
+@TRAIN.check("values")
+def test_none_is_one_bucket(run):
+    """bucket_size_mb=None gives the same means."""
+    for rank, returned in enumerate(run.ranks):
+        compare(
+            returned["in_one_bucket"],
+            run.expected["gradients"][0],
+            what="gradient",
+            rank=rank,
+            world_size=run.world_size,
+            suspects={"this rank's local gradient": run.expected["local"][0][rank]},
+            where="with bucket_size_mb=None",
+        )
+
+
+def cut_at_marks(run, rank):
+    """The operations of a rank as lists, one for each stretch between two marks."""
+    parts = [[]]
+    for operation in run.trace.operations(rank):
+        if operation.name == "scatter":
+            parts.append([])
+        else:
+            parts[-1].append(operation)
+    return parts
+
+
+def backwards_of(run, rank):
+    """For each backward: where it is, the cap in bytes, and operations above the mark, below it, and in finish."""
+    parts = cut_at_marks(run, rank)
+    for number in range(1, len(ZERO_GRAD) + 1):
+        yield f"rank {rank}, backward {number}", BUCKET_SIZE_MB * 2**20, parts[3 * number - 2 : 3 * number + 1]
+    yield f"rank {rank}, bucket_size_mb=None", float("inf"), parts[-4:-1]
+
+
+def only(operations, allowed, where):
+    """The operations, once it is sure that no others than the allowed are among them."""
+    others = sorted({operation.name for operation in operations} - set(allowed))
+    if others:
+        fail(f"{where}: needs {allowed[0]} alone, but used {', '.join(others)}")
+    return operations
+
+
+def sizes_of(tensors):
+    return [tensor.numel() * tensor.element_size() for tensor in tensors]
+
+
+def cut_into_buckets(sent, sizes):
+    """[48, 80], [40, 8, 80] -> [[40, 8], [80]]; None unless the sizes, in their order, make up what was sent."""
+    rest, buckets = list(sizes), []
+    for num_bytes in sent:
+        bucket = []
+        while rest and sum(bucket) < num_bytes:
+            bucket.append(rest.pop(0))
+        buckets.append(bucket)
+    return buckets if not rest and [sum(bucket) for bucket in buckets] == list(sent) else None
+
+
+def not_the_gradients(where, sent, sizes):
+    fail(
+        f"{where}: all_reduces of {sent} bytes are not the gradients in reverse order of parameters(), {sizes} bytes, "
+        "each of them once"
+    )
+
+
+@TRAIN.check("traffic")
+def test_state_is_broadcast_once(run):
+    """__init__ broadcasts every parameter and buffer; no state travels later."""
+    if run.world_size == 1:
+        return  # nobody to talk to
+    state = run.problem["states"][0]
+    least = sum(sizes_of(state.values()))
+    most = least + sum(sizes_of([state["embedding.weight"]]))  # the tied weight may go under both of its names
+    for rank in range(run.world_size):
+        in_init = only(cut_at_marks(run, rank)[0], ("broadcast", "barrier"), f"rank {rank}, __init__")
+        num_bytes = sum(op.nbytes for op in in_init if op.name == "broadcast")
+        if not least <= num_bytes <= most:
+            fail(f"rank {rank}: __init__ broadcast {num_bytes} bytes; all parameters and buffers are {least}")
+        for where, _, parts in backwards_of(run, rank):
+            later = [op for part in parts for op in part if op.name == "broadcast"]
+            if later:
+                fail(f"{where}: {len(later)} broadcasts, the first of {later[0].nbytes} bytes")
+
+
+@TRAIN.check("traffic")
+def test_buckets_are_filled_up_to_the_cap(run):
+    """Buckets fill in reverse order of parameters(), and close before or upon passing the cap; a MB is 2**20 bytes."""
+    if run.world_size == 1:
+        return  # alone, a rank may leave the all_reduces out
+    sizes = sizes_of(run.expected["means"][0][name] for name in (*ABOVE_MARK, *BELOW_MARK))
+    for rank in range(run.world_size):
+        for where, cap, parts in backwards_of(run, rank):
+            operations = only([op for part in parts for op in part if op.name != "broadcast"], ("all_reduce",), where)
+            sent = [op.nbytes for op in operations]
+            buckets = cut_into_buckets(sent, sizes) or not_the_gradients(where, sent, sizes)
+            for bucket, following in zip(buckets, [*buckets[1:], None], strict=True):
+                if sum(bucket[:-1]) > cap:
+                    fail(
+                        f"{where}: {len(buckets)} buckets; one holds gradients of {bucket} bytes, though without the "
+                        f"last it was over the cap of {cap:.0f} bytes already"
+                    )
+                if following and sum(bucket) + following[0] < cap:
+                    fail(
+                        f"{where}: {len(buckets)} buckets; one was closed at {sum(bucket)} bytes, though the next "
+                        f"gradient, {following[0]} bytes, fits under the cap of {cap:.0f}"
+                    )
+
+
+@TRAIN.check("traffic")
+def test_reductions_start_during_backward(run):
+    """Half way down the model, the buckets that are full are on the wire already; finish starts the last at most."""
+    if run.world_size == 1:
+        return
+    means = run.expected["means"][0]
+    sizes = sizes_of(means[name] for name in (*ABOVE_MARK, *BELOW_MARK))
+    num_ready_bytes = sum(sizes_of(means[name] for name in ABOVE_MARK))
+    for rank in range(run.world_size):
+        for where, _, parts in backwards_of(run, rank):
+            above, below, in_finish = ([op.nbytes for op in part if op.name == "all_reduce"] for part in parts)
+            buckets = cut_into_buckets([*above, *below, *in_finish], sizes)
+            if buckets is None:
+                return  # the check above has said it
+            if len(in_finish) > 1:
+                fail(
+                    f"{where}: {len(in_finish)} of {len(buckets)} buckets were started in finish, though all but the "
+                    "last were full before backward was over"
+                )
+            num_bytes = num_full = 0
+            for bucket in buckets:
+                num_bytes += sum(bucket)
+                num_full += num_bytes <= num_ready_bytes
+            if len(above) < num_full:
+                fail(
+                    f"{where}: when backward was half way down the model, {num_full} of {len(buckets)} buckets were "
+                    f"full, and {len(above)} had been started"
+                )
+
+
+@TRAIN.check("discipline")
+def test_backward_does_not_wait(run):
+    """Hooks start all_reduces and do not wait for them: backward goes on while they are in flight."""
+    if run.world_size == 1:
+        return
+    for rank in range(run.world_size):
+        num_marks, flying = 0, set()
+        operations = run.trace.operations(rank)
+        for event in run.trace.events(rank):
+            operation = operations[event.operation]
+            if operation.name == "scatter" and event.kind == "issue":
+                num_marks += 1
+                flying = set()  # what is started next is above the mark in the model, if num_marks % 3 == 1
+            elif operation.name == "all_reduce" and event.kind == "issue":
+                flying.add(event.operation)
+            elif event.operation in flying and num_marks % 3 == 1 and num_marks < 3 * len(ZERO_GRAD):
+                fail(
+                    f"rank {rank}, backward {num_marks // 3 + 1}: waited for an all_reduce while backward had half of "
+                    "the model still to do; start it with async_op=True and wait in finish"
+                )
+
+
+@TRAIN.check("discipline")
+def test_every_all_reduce_is_waited_for(run):
+    """finish waits for every handle, not only for the last."""
+    for finding in run.findings:
+        if finding.kind == "unwaited":
+            fail(f"rank {finding.rank}: {finding.message}")
+
+
+@TRAIN.check("discipline")
+def test_every_rank_has_the_same_gradients(run):
+    """Gradients are bitwise the same on every rank, so that replicas cannot drift apart."""
+    for rank, returned in enumerate(run.ranks):
+        for number, (mine, first) in enumerate(
+            zip(returned["gradients"], run.ranks[0]["gradients"], strict=True), start=1
+        ):
+            for name, grad in first.items():
+                if grad is None or mine.get(name) is None or not torch.equal(mine[name], grad):
+                    fail(f"backward {number}: the gradient of {name} on rank {rank} is not the one on rank 0")
+
+
+@TRAIN.check("discipline")
+def test_global_state_is_left_alone(run):
+    """Random numbers, the default dtype and the grad mode are as they would be without the wrapper."""
+    for rank, returned in enumerate(run.ranks):
+        if not torch.equal(returned["draw"], run.expected["draw"]):
+            fail(f"rank {rank}: after training, torch.rand draws other numbers than it would without the wrapper")
+        if returned["default_dtype"] != torch.float32 or not returned["grad_enabled"]:
+            fail(f"rank {rank}: the default dtype or the grad mode was changed and not put back")
+
+
+# --- parameters that only some ranks use, in three dtypes ---
+
+# What the graph of each rank contains, by backward; the fourth rank does as the first. The second backward accumulates.
+ROUTES = (
+    ("left", "right", "neither"),
+    ("left", "left", "left"),
+    ("right", "neither", "right"),
+    ("neither", "right", "neither"),
+)
+ROUTES_ZERO_GRAD = (True, None, True, False)
+ROUTES_BUCKET_SIZE_MB = 0.0001  # 104 bytes
+# In float32 and bfloat16 each rank's gradient is exact (small integers). Left is the rounding of the mean: one unit
+# in the last place for the division, for each of up to four additions, and for what had accumulated.
+FLOOR = {torch.float64: 1e-9, torch.float32: 1e-6, torch.bfloat16: 2**-6}
+
+
+class Router(nn.Module):
+    """Uses `left`, `right` or neither; nobody uses `never`. right and shift are float32, gain is bfloat16."""
+
+    def __init__(self):
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(4, dtype=torch.float32))
+        self.gain = nn.Parameter(torch.zeros(4, dtype=torch.bfloat16))
+        self.stem = nn.Linear(4, 5, dtype=torch.float64)
+        self.left = nn.Linear(5, 3, dtype=torch.float64)
+        self.never = nn.Linear(5, 2, dtype=torch.float64)
+        self.right = nn.Linear(4, 3, dtype=torch.float32)
+
+    def forward(self, x, route):
+        hidden = torch.tanh(self.stem(x))
+        score = hidden.sum(dim=1)
+        if route == "left":
+            score = score + self.left(hidden).pow(2).sum(dim=1)
+        if route == "right":
+            score = score + (self.right(x.float()) * torch.arange(1.0, 4.0)).sum(dim=1).double()
+        return score + (self.shift * x.float()).sum(dim=1).double() + (self.gain * x.bfloat16()).sum(dim=1).double()
+
+
+def draw_route_batch(rng, rank, route):
+    x = torch.randint(1, 4, (2 + rank % 2, 4), generator=rng).double()
+    return {"x": x, "slope": float(torch.randint(1, 3, (), generator=rng)), "route": route}
+
+
+def route_problem(rng, world_size):
+    return {
+        "states": [draw_state(Router(), rng) for _ in range(world_size)],
+        "batches": [[draw_route_batch(rng, rank, routes[rank % 3]) for routes in ROUTES] for rank in range(world_size)],
+    }
+
+
+def route_inputs(problem, rank):
+    return {"state": problem["states"][rank], "batches": problem["batches"][rank]}
+
+
+def route_loss(module, batch):
+    return (module(batch["x"], batch["route"]) * batch["slope"]).sum()
+
+
+def route_train(solution, inputs):
+    module = Router()
+    load(module, inputs["state"])
+    ddp = solution.DDPBucketed(module, ROUTES_BUCKET_SIZE_MB)
+    mark()
+    returned = []
+    for zero_grad, batch in zip(ROUTES_ZERO_GRAD, inputs["batches"], strict=True):
+        if zero_grad is not None:
+            ddp.zero_grad(set_to_none=zero_grad)
+        route_loss(ddp, batch).backward()
+        ddp.finish_gradient_synchronization()
+        mark()
+        returned.append(gradients(ddp.module))
+    return {"gradients": returned}
+
+
+def route_expected(problem):
+    """The means over all ranks; and, to recognise it, what comes of dividing by the ranks that used a parameter."""
+    replica = Router()
+    load(replica, problem["states"][0])
+    dtypes = {name: param.dtype for name, param in replica.named_parameters()}
+    result = {"gradients": [], "by_users": []}
+    total = by_users = None
+    for backward, zero_grad in enumerate(ROUTES_ZERO_GRAD):
+        local, num_users = [], dict.fromkeys(dtypes, 0)
+        for batches in problem["batches"]:
+            replica.zero_grad()
+            route_loss(replica, batches[backward]).backward()
+            for name, param in replica.named_parameters():
+                num_users[name] += param.grad is not None
+                param.grad = torch.zeros_like(param) if param.grad is None else param.grad
+            local.append(gradients(replica))
+        if zero_grad is not None:
+            total = by_users = None
+        mean = mean_of(local)
+        total = plus(total, mean)
+        by_users = plus(by_users, {name: g * len(local) / max(num_users[name], 1) for name, g in mean.items()})
+        result["gradients"].append({name: g.to(dtypes[name]) for name, g in total.items()})
+        result["by_users"].append({name: g.to(dtypes[name]) for name, g in by_users.items()})
+    return result
+
+
+UNUSED = Scenario(
+    route_train,
+    problem=route_problem,
+    rank_inputs=route_inputs,
+    expected=route_expected,
+    world_sizes=(1, 2, 3, 4),
+    gloo=(2, 4),
+    deadline_s=20,
+)
+
+
+@UNUSED.completes
+def test_unused_parameters_do_not_hang(run):
+    """Ranks whose graphs contain different parameters still issue the same all_reduces in the same order."""
+
+
+@UNUSED.check("values")
+def test_unused_parameters_count_as_zero(run):
+    """A parameter that some ranks did not use is summed over the others and divided by all ranks, in any dtype."""
+    for backward, expected in enumerate(run.expected["gradients"]):
+        by_users = run.expected["by_users"][backward]
+        for rank, returned in enumerate(run.ranks):
+            got = dict(returned["gradients"][backward])
+            for name, grad in expected.items():
+                if got.get(name) is None and not grad.any():
+                    got[name] = grad  # where nobody used it, None is as good as zero
+            for dtype, rtol in FLOOR.items():
+                names = [name for name, grad in expected.items() if grad.dtype == dtype]
+                compare(
+                    {name: got.get(name) for name in names},
+                    {name: expected[name] for name in names},
+                    what="gradient",
+                    rank=rank,
+                    world_size=run.world_size,
+                    rtol=rtol,
+                    suspects={"divided by the ranks that used it, not by all": {n: by_users[n] for n in names}},
+                    where=f"after backward {backward + 1}",
+                )
+
+
+@UNUSED.check("traffic")
+def test_one_dtype_a_bucket(run):
+    """A bucket holds gradients of one dtype, and all gradients travel, also those that no rank has."""
+    if run.world_size == 1:
+        return
+    names = [name for name, param in reversed(list(Router().named_parameters())) if param.requires_grad]
+    for rank in range(run.world_size):
+        for number, operations in enumerate(cut_at_marks(run, rank)[1:-1], start=1):
+            for dtype in FLOOR:
+                where = f"rank {rank}, backward {number}, {str(dtype).removeprefix('torch.')}"
+                grads = [run.expected["gradients"][0][name] for name in names]
+                sizes = sizes_of(grad for grad in grads if grad.dtype == dtype)
+                reductions = only(operations, ("all_reduce",), where)
+                sent = [op.nbytes for op in reductions if f"torch.{op.dtype}" == str(dtype)]
+                if cut_into_buckets(sent, sizes) is None:
+                    not_the_gradients(where, sent, sizes)
