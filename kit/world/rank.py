@@ -19,7 +19,7 @@ from kit.world import binding, programs
 from kit.world.connection import Connection
 from kit.world.limits import die_with_parent, limit_rank
 from kit.world.sites import is_program
-from kit.world.tensors import DTYPES, from_bytes
+from kit.world.tensors import DTYPES, copy_from
 from kit.world.tree import TreeError, decode, encode
 from kit.world.wire import RankEnd
 
@@ -123,7 +123,7 @@ def _inputs(job: dict[str, Any], payload: bytearray) -> list[Any]:
     tensors, offset = [], 0
     for descriptor in job["tensors"]:
         dtype = DTYPES[descriptor["dtype"]]
-        tensor = from_bytes(payload, dtype, descriptor["shape"], offset).clone()
+        tensor = copy_from(payload, dtype, descriptor["shape"], offset)
         offset += tensor.numel() * tensor.element_size()
         tensors.append(tensor)
     return [decode(job["inputs"], tensors)]

@@ -24,7 +24,7 @@ from kit.world.failure import KINDS, Finding, WorldError
 from kit.world.segments import SegmentTable
 from kit.world.sites import is_program
 from kit.world.switchboard import Switchboard
-from kit.world.tensors import DTYPES, from_bytes
+from kit.world.tensors import DTYPES, copy_from
 from kit.world.trace import Trace
 from kit.world.tree import TreeError, decode, encode
 from kit.world.wire import Buffer, DeciderEnd, ProtocolError, close_quietly
@@ -252,7 +252,7 @@ class RunLoop:
                 numel *= length
             if offset + numel * dtype.itemsize > len(raw):
                 raise ProtocolError("a tensor longer than its bytes")
-            tensors.append(from_bytes(raw, dtype, shape, offset).clone())
+            tensors.append(copy_from(raw, dtype, shape, offset))
             offset += numel * dtype.itemsize
         if offset != len(raw):
             raise ProtocolError("bytes that belong to no tensor")

@@ -55,6 +55,18 @@ def from_bytes(raw: bytearray | memoryview, dtype: torch.dtype, shape: Sequence[
     return torch.frombuffer(raw, dtype=dtype, count=numel, offset=offset).view(tuple(shape))
 
 
+def copy_from(raw: bytearray | memoryview, dtype: torch.dtype, shape: Sequence[int], offset: int = 0) -> torch.Tensor:
+    """A tensor of its own with the bytes at `offset`, which need not be aligned for the dtype.
+
+    Byte by byte, since torch reads complex128 with instructions that fault on an odd address.
+    """
+    tensor = torch.empty(tuple(shape), dtype=dtype)
+    if tensor.numel():
+        flat = tensor.view(-1).view(torch.uint8)
+        flat.copy_(torch.frombuffer(raw, dtype=torch.uint8, count=flat.numel(), offset=offset))
+    return tensor
+
+
 def is_dense(tensor: torch.Tensor) -> bool:
     """Whether the elements fill one block of memory in some order of the dimensions, without overlap."""
     if tensor.is_contiguous():
