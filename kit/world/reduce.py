@@ -32,7 +32,7 @@ def refusal(reduce_op: str, dtype: torch.dtype) -> str | None:
         return f"ReduceOp.{reduce_op} is not defined for {name}"
     if reduce_op == "AVG" and not (dtype.is_floating_point or dtype.is_complex):
         return f"ReduceOp.AVG is not defined for {name}: the mean of integers is not an integer"
-    if reduce_op in ("MIN", "MAX") and dtype.is_complex:
+    if reduce_op in ("PRODUCT", "MIN", "MAX") and dtype.is_complex:
         return f"ReduceOp.{reduce_op} is not defined for {name}"
     if dtype.itemsize == 1 and dtype.is_floating_point:
         return f"{name} cannot be reduced; cast it first"
