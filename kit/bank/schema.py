@@ -1,0 +1,246 @@
+"""What a question may contain: one strict model for each kind, as its YAML file spells it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from kit.bank.closest import closest
+from kit.bank.document import kind_of
+from kit.costmodel import units
+
+Proof = Literal["values", "traffic", "memory", "time", "discipline"]
+Language = Literal["en", "zh"]
+
+NOT_BLANK = r"\S"
+YEAR_MONTH = r"^\d{4}-(0[1-9]|1[0-2])$"
+WEB_ADDRESS = r"^https?://\S+$"
+MUTANT_NAME = r"^[a-z0-9]+(-[a-z0-9]+)*$"
+BUG_ID = r"^[A-Z]+\d+[a-z]?$"
+COST_FUNCTION = r"^[a-z_]+\.[a-z0-9_]+$"
+
+
+def scalar(value: object) -> int | float | str:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise PydanticCustomError("scalar", "expected a number or a text, got {kind}", {"kind": kind_of(value)})
+    return value
+
+
+def known_unit(unit: str) -> str:
+    if unit in units.UNITS:
+        return unit
+    near = closest(unit, units.UNITS)
+    meant = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(units.UNITS)}"
+    raise PydanticCustomError("unit", "unknown unit '{unit}' ({meant})", {"unit": unit, "meant": meant})
+
+
+Line = Annotated[str, Field(pattern=NOT_BLANK)]
+YearMonth = Annotated[str, Field(pattern=YEAR_MONTH)]
+Count = Annotated[int, Field(ge=1)]
+Scalar = Annotated[int | float | str, PlainValidator(scalar)]
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Text(Model):
+    """What a person reads, in both languages."""
+
+    en: Line
+    zh: Line
+
+    def get(self, language: Language) -> str:
+        return self.en if language == "en" else self.zh
+
+
+class FollowUp(Model):
+    question: Text
+    answer: Text
+
+
+class Source(Model):
+    title: Line
+    where: Line  # section, table or line
+    url: Annotated[str, Field(pattern=WEB_ADDRESS)] | None = None
+    date: YearMonth | None = None
+
+
+class BaseQuestion(Model):
+    id: str  # given by the path, never written in the file
+    level: Annotated[int, Field(ge=1, le=4)]
+    title: Text
+    prompt: Text
+    tags: Annotated[tuple[Line, ...], Field(strict=False)] = ()
+    requires: Annotated[tuple[Line, ...], Field(strict=False)] = ()
+    hints: Annotated[tuple[Text, ...], Field(strict=False, min_length=2)]
+    explanation: Text
+    follow_ups: Annotated[tuple[FollowUp, ...], Field(strict=False, min_length=1)]
+    sources: Annotated[tuple[Source, ...], Field(strict=False, min_length=1)]
+    as_of: YearMonth | None = None
+
+    @property
+    def topic(self) -> str:
+        return self.id.split("/")[0]
+
+
+class CodeQuestion(BaseQuestion):
+    kind: Literal["code"]
+    interface: Annotated[tuple[Line, ...], Field(strict=False, min_length=1)]
+    points: Annotated[dict[Proof, Count], Field(min_length=1)]
+    shared_dir: bool = False
+
+    @field_validator("points")
+    @classmethod
+    def values_are_scored(cls, points: dict[Proof, int]) -> dict[Proof, int]:
+        if "values" not in points:
+            raise PydanticCustomError("points", "no points for 'values', without which a score is 0")
+        return points
+
+
+class Option(Model):
+    text: Text
+    correct: bool = False
+    why: Text
+
+
+class ChoiceQuestion(BaseQuestion):
+    kind: Literal["choice"]
+    options: Annotated[tuple[Option, ...], Field(strict=False, min_length=3, max_length=6)]
+
+    @field_validator("options")
+    @classmethod
+    def exactly_one_is_correct(cls, options: tuple[Option, ...]) -> tuple[Option, ...]:
+        count = sum(option.correct for option in options)
+        if count != 1:
+            what = "{count} options have 'correct: true', and kind 'choice' takes exactly 1"
+            raise PydanticCustomError("options", what, {"count": count})
+        return options
+
+
+class MultiQuestion(BaseQuestion):
+    kind: Literal["multi"]
+    options: Annotated[tuple[Option, ...], Field(strict=False, min_length=3, max_length=6)]
+
+    @field_validator("options")
+    @classmethod
+    def some_are_correct_and_some_wrong(cls, options: tuple[Option, ...]) -> tuple[Option, ...]:
+        count = sum(option.correct for option in options)
+        if not 0 < count < len(options):
+            what = "{count} of {total} options are correct, and kind 'multi' takes at least 1 correct and 1 wrong"
+            raise PydanticCustomError("options", what, {"count": count, "total": len(options)})
+        return options
+
+
+class Parameter(Model):
+    """Where a parameter's value is drawn from: `choices`, or whole numbers from `min` to `max`, both included."""
+
+    choices: Annotated[tuple[Scalar, ...], Field(strict=False, min_length=1)] | None = None
+    min: int | None = None
+    max: int | None = None
+
+    @model_validator(mode="after")
+    def is_choices_or_range(self) -> Parameter:
+        has_range = self.min is not None and self.max is not None
+        if (self.choices is None) != has_range or (self.min is None) != (self.max is None):
+            raise PydanticCustomError("parameter", "expected either 'choices' or both 'min' and 'max'")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            what = "min {min} is above max {max}"
+            raise PydanticCustomError("parameter", what, {"min": self.min, "max": self.max})
+        return self
+
+
+class Answer(Model):
+    """The function of kit.costmodel that computes the answer, and its arguments as arithmetic over parameters."""
+
+    function: Annotated[str, Field(pattern=COST_FUNCTION)]
+    arguments: dict[str, Scalar]
+
+
+class NumberQuestion(BaseQuestion):
+    kind: Literal["number"]
+    parameters: Annotated[dict[str, Parameter], Field(min_length=1)]
+    answer: Answer
+    unit: str
+    convention: Text
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.01  # relative
+    working: Text
+
+    _unit = field_validator("unit")(staticmethod(known_unit))
+
+    @field_validator("parameters")
+    @classmethod
+    def names_are_words(cls, parameters: dict[str, Parameter]) -> dict[str, Parameter]:
+        for name in parameters:
+            if not name.isidentifier() or name == "answer":
+                what = "{name} cannot name a parameter; take a word other than 'answer'"
+                raise PydanticCustomError("parameters", what, {"name": repr(name)})
+        return parameters
+
+
+class OrderQuestion(BaseQuestion):
+    kind: Literal["order"]
+    items: Annotated[tuple[Text, ...], Field(strict=False, min_length=3, max_length=9)]
+
+
+class PredictQuestion(BaseQuestion):
+    kind: Literal["predict"]
+    program: Line  # inline code, or a path beside the question
+    expect: Line
+
+
+class RubricPoint(Model):
+    point: Text
+    weight: Count
+
+
+class OpenQuestion(BaseQuestion):
+    kind: Literal["open"]
+    rubric: Annotated[tuple[RubricPoint, ...], Field(strict=False, min_length=1)]
+    model_answer: Text
+
+
+Question = (
+    CodeQuestion | ChoiceQuestion | MultiQuestion | NumberQuestion | OrderQuestion | PredictQuestion | OpenQuestion
+)
+
+MODELS: dict[str, type[Question]] = {
+    "code": CodeQuestion,
+    "choice": ChoiceQuestion,
+    "multi": MultiQuestion,
+    "number": NumberQuestion,
+    "order": OrderQuestion,
+    "predict": PredictQuestion,
+    "open": OpenQuestion,
+}
+
+
+class Edit(Model):
+    find: Annotated[str, Field(min_length=1)]
+    replace: str
+
+
+class Mutant(Model):
+    """A wrong answer: small edits of the reference, and exactly the checks that fail on it."""
+
+    name: Annotated[str, Field(pattern=MUTANT_NAME)]
+    bug: Annotated[str, Field(pattern=BUG_ID)] | None = None
+    what: Text
+    edits: Annotated[tuple[Edit, ...], Field(strict=False, min_length=1)]
+    caught_by: Annotated[tuple[Line, ...], Field(strict=False, min_length=1)]
+    says: Line | None = None
+
+
+class MutantFile(Model):
+    mutants: Annotated[tuple[Mutant, ...], Field(strict=False, min_length=1)]
+
+    @field_validator("mutants")
+    @classmethod
+    def names_differ(cls, mutants: tuple[Mutant, ...]) -> tuple[Mutant, ...]:
+        names = [mutant.name for mutant in mutants]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise PydanticCustomError("names", "two mutants are called '{name}'", {"name": twice[0]})
+        return mutants
