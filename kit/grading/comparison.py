@@ -53,9 +53,7 @@ class _Error:
 class _Mismatch(Exception):
     """The trees cannot be held against each other: problem, place, sentence, both kinds."""
 
-    def __init__(
-        self, problem: str, steps: tuple[Any, ...], sentence: str, expected: str = "", got: str = ""
-    ) -> None:
+    def __init__(self, problem: str, steps: tuple[Any, ...], sentence: str, expected: str = "", got: str = "") -> None:
         super().__init__(sentence)
         self.problem, self.steps, self.sentence, self.expected, self.got = (
             problem, steps, sentence, expected, got,

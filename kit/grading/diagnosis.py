@@ -112,9 +112,7 @@ def aligned(expected: tuple[Number, ...], got: tuple[Number, ...]) -> tuple[str,
     """Both rows with as many digits as it takes to tell them apart, in columns."""
     pairs = [_digits(one, other) for one, other in zip(expected, got, strict=True)]
     widths = [max(len(one), len(other)) for one, other in pairs]
-    rows = (
-        "  ".join(pair[row].rjust(width) for pair, width in zip(pairs, widths, strict=True)) for row in (0, 1)
-    )
+    rows = ("  ".join(pair[row].rjust(width) for pair, width in zip(pairs, widths, strict=True)) for row in (0, 1))
     return next(rows), next(rows)
 
 

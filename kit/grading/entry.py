@@ -1,0 +1,58 @@
+"""What a rank runs: load the checks and the solution by path, hold the interface, run the scenario's program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import module_from_spec
+from types import CodeType, ModuleType
+from typing import Any
+
+# Brought in here so that they are loaded before sys.path is narrowed.
+from kit.grading import comparison as _comparison
+from kit.grading import diagnosis as _diagnosis
+from kit.grading import scenario as _scenario
+from kit.grading.interface import parse_interface, require_interface
+
+SOLUTION_NAME = "_shardkit_solution"
+CHECKS_NAME = "_shardkit_checks"
+_PRELOADED = (_comparison, _diagnosis, _scenario)
+
+
+class _SourceLoader(SourceFileLoader):
+    """Runs the file's text and never a cached .pyc beside it."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def on_rank(job: dict[str, Any]) -> Any:
+    """Entry of every rank. job: solution, checks (paths), interface (lines), program (name), inputs (tree)."""
+    narrow_path(job["solution"])
+    checks = load_by_path(job["checks"], CHECKS_NAME)
+    solution = load_by_path(job["solution"], SOLUTION_NAME)
+    require_interface(parse_interface(job["interface"]), solution, os.path.basename(job["solution"]))
+    return getattr(checks, job["program"])(solution, job["inputs"])
+
+
+def load_by_path(path: str, name: str) -> ModuleType:
+    """A file as a module of that private name; sys.path has no part in it."""
+    loader = _SourceLoader(name, path)
+    spec = ModuleSpec(name, loader, origin=path)
+    spec.has_location = True
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    loader.exec_module(module)
+    return module
+
+
+def narrow_path(solution: str) -> None:
+    """Take the solution's folder and the one that the command ran in off sys.path: no `torch.py` beside it counts.
+
+    The kit's own root stays, as the last entry.
+    """
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    hidden = {os.path.realpath(place) for place in (os.path.dirname(solution), os.getcwd(), root)}
+    sys.path[:] = [place for place in sys.path if place and os.path.realpath(place) not in hidden]
+    sys.path.append(root)

@@ -1,0 +1,110 @@
+"""Launches of scenarios: one a scenario, world size and transport, kept for all checks that it serves."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kit.grading.scenario import Run, Scenario, derived_seed, draw_problem
+from kit.world import World, WorldError
+
+if TYPE_CHECKING:
+    from kit.world import Zygote
+
+# What a rank may see of the environment; what it needs of torch was settled before it was forked.
+_KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SYSTEMROOT")
+# After one of these, further launches would only cost the same time, memory or output again.
+_COSTLY = {"deadline": "ran out of time", "memory": "ran out of memory", "output": "printed too much"}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is graded: a solution against a checks file. interface: the lines of the question, may be empty."""
+
+    checks: Path
+    solution: Path
+    interface: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What became of a launch: a run, or an error, or the reason why it was not tried."""
+
+    run: Run | None = None
+    error: WorldError | None = None
+    reason: str = ""
+    duration_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Launches:
+    """Makes launches with one seed and keeps them."""
+
+    seed: int
+    zygote: Callable[[], Zygote]
+    _made: dict[tuple[Subject, int, int, str], Launch] = field(default_factory=dict)
+    _broken: dict[Subject, str] = field(default_factory=dict)
+    _costly: dict[Subject, str] = field(default_factory=dict)
+
+    def get(self, subject: Subject, scenario: Scenario, world_size: int, transport: str) -> Launch:
+        key = (subject, id(scenario), world_size, transport)
+        if key not in self._made:
+            self._made[key] = self._launch(subject, scenario, world_size, transport)
+        return self._made[key]
+
+    def note_failure(self, subject: Subject, proof: str, *, is_launch: bool, world_size: int) -> None:
+        """A solution whose values or launches fail on the switchboard is not tried on gloo."""
+        if proof == "values" or is_launch:
+            self._broken.setdefault(subject, f"it fails on the switchboard at world_size={world_size}")
+
+    def _launch(self, subject: Subject, scenario: Scenario, world_size: int, transport: str) -> Launch:
+        reason = self._costly.get(subject, "")
+        if transport == "gloo":
+            reason = reason or self._broken.get(subject, "")
+        if reason:
+            return Launch(reason=reason)
+        started = time.monotonic()
+        try:
+            return Launch(self._run(subject, scenario, world_size, transport), duration_s=time.monotonic() - started)
+        except WorldError as error:
+            if error.kind in _COSTLY:
+                self._costly[subject] = f"it {_COSTLY[error.kind]} at world_size={world_size}"
+            return Launch(error=error, duration_s=time.monotonic() - started)
+
+    def _run(self, subject: Subject, scenario: Scenario, world_size: int, transport: str) -> Run:
+        from kit.grading.entry import on_rank
+
+        problem = draw_problem(scenario, self.seed, world_size)
+        jobs = [
+            {
+                "solution": str(subject.solution),
+                "checks": str(subject.checks),
+                "interface": list(subject.interface),
+                "program": scenario.program.__name__,
+                "inputs": scenario.rank_inputs(problem, rank),
+            }
+            for rank in range(world_size)
+        ]
+        with tempfile.TemporaryDirectory(prefix="shardkit-", ignore_cleanup_errors=True) as empty:
+            world = World(
+                world_size,
+                transport=transport,
+                deadline_s=scenario.deadline_s,
+                zygote=self.zygote(),
+                seed=derived_seed(self.seed, scenario, world_size, "ranks"),
+                cwd=empty,
+                env=clean_environment(empty),
+            )
+            result = world.run(on_rank, jobs)
+        return Run(scenario, problem, result, self.seed)
+
+
+def clean_environment(home: str) -> dict[str, str]:
+    """Nothing of the caller's environment but what says where programs are and which language they speak."""
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    return {**kept, "HOME": home}
