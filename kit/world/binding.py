@@ -13,6 +13,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from kit.world.connection import Connection
 from kit.world.process_group import SwitchboardGroup
+from kit.world.races import RaceWatch
 from kit.world.sites import call_site
 from kit.world.store import ServedStore
 from kit.world.work import patch_future_wait
@@ -23,6 +24,7 @@ _TIMEOUT = timedelta(minutes=30)
 # Alive as long as the process: torch keeps only C++ references to what is in here.
 _connection: Connection | None = None
 _store: ServedStore | None = None
+_races: RaceWatch | None = None
 _registered = False
 
 
@@ -36,9 +38,10 @@ def register_backend() -> None:
 
 
 def _create_group(options: Any, _backend_options: Any) -> SwitchboardGroup:
-    assert _connection is not None
+    assert _connection is not None and _races is not None
     return SwitchboardGroup(
         _connection,
+        _races,
         options.group_rank,
         options.group_size,
         options.group_id,
@@ -46,11 +49,11 @@ def _create_group(options: Any, _backend_options: Any) -> SwitchboardGroup:
     )
 
 
-def join_switchboard(connection: Connection, rank: int, world_size: int) -> None:
+def join_switchboard(connection: Connection, races: RaceWatch, rank: int, world_size: int) -> None:
     """torch.distributed of this process becomes rank `rank` of a switchboard of `world_size`."""
-    global _connection, _store
+    global _connection, _store, _races
     register_backend()
-    _connection = connection
+    _connection, _races = connection, races
     _store = ServedStore(connection)
     _patch_group_creation(connection)
     _patch_common(connection, rank, world_size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kit.world.costs import sent_bytes
-from kit.world.operations import Delivery, Issued
+from kit.world.operations import Delivery, Issued, TensorMeta
 from kit.world.reduce import reduce_into, refusal
 
 Allocate = Callable[[int, int], Delivery]  # (bytes, number of ranks that will read it)
@@ -22,7 +22,7 @@ def misfit(ops: Sequence[Issued]) -> str | None:
         values = {key(op) for op in ops} - {None}
         if len(values) > 1:
             return f"different {title}s: " + _side_by_side(ops, key)
-    return _misfit_of_sizes(ops)
+    return _misfit_of_sizes(ops) or _misfit_of_layouts(ops)
 
 
 def _side_by_side(ops: Sequence[Issued], key: Callable[[Issued], object]) -> str:
@@ -87,6 +87,27 @@ def _misfit_at_root(ops: Sequence[Issued]) -> str | None:
                 f"rank {op.rank} {verb} {own} elements, the root (rank {root.rank}) has {parts[op.group_rank]} for it"
             )
     return None
+
+
+def _misfit_of_layouts(ops: Sequence[Issued]) -> str | None:
+    """Tensors that gloo and NCCL move as they lie in memory must lie alike, or elements change places."""
+    for metas in _move_as_they_lie(ops):
+        if any(meta.order for meta in metas) and len({(meta.shape, meta.order) for meta in metas}) > 1:
+            texts = list(dict.fromkeys(str(meta) for meta in metas))
+            return f"different memory layouts: {', '.join(texts[:4])}: elements would change places; use .contiguous()"
+    return None
+
+
+def _move_as_they_lie(ops: Sequence[Issued]) -> list[list[TensorMeta]]:
+    name = ops[0].name
+    if name in ("all_reduce", "reduce", "broadcast"):
+        return [list(metas) for metas in zip(*(op.metas for op in ops), strict=False)]
+    if name == "reduce_scatter" and len(ops) > 1 and all(len(op.inputs) == len(ops) for op in ops):
+        return [[op.inputs[i] for op in ops] + list(ops[i].outputs) for i in range(len(ops))]
+    if name == "scatter":
+        parts = next((op.inputs for op in ops if op.group_rank == op.root), ())
+        return [[part, *op.outputs] for part, op in zip(parts, ops, strict=False)]
+    return []
 
 
 def undefined(op: Issued) -> str | None:

@@ -26,6 +26,20 @@ def explain_standstill(board: Switchboard) -> Explanation:
     return _explain_misfit(board) or _explain_message_misfit(board) or _explain_polling(board) or _explain_hang(board)
 
 
+def explain_races(board: Switchboard) -> Explanation | None:
+    """The races that ranks saw in their own memory, if there are any; the first rank's first is the cause."""
+    races = [finding for finding in board.findings if finding.kind == "race"]
+    if not races:
+        return None
+    first = min(races, key=lambda finding: finding.rank)
+    same = sorted({f.rank for f in races if f.message == first.message} - {first.rank})
+    others = [f"  {f}" for f in races if f.message != first.message][:6]
+    details = [f"  (the same on {_names(same)})"] if same else []
+    return Explanation(
+        "race", f"race on rank {first.rank}: {first.message}", "\n".join(details + others), first.rank, first.site
+    )
+
+
 def leftover_misfit(board: Switchboard) -> Explanation | None:
     """A misfit among operations that nobody waited for, when all ranks have returned."""
     return _explain_misfit(board) or _explain_message_misfit(board)

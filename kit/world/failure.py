@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 KINDS = (
     "hang",  # every live rank waits and nothing can move
+    "race",  # a buffer of an operation in flight was touched
     "mismatch",  # ranks of one group issued operations that do not fit together
     "crash",  # a rank raised, died or left without returning
     "deadline",  # ranks were still running when the time was up

@@ -37,13 +37,14 @@ class TensorMeta:
     dtype_name: str
     shape: Shape
     numel: int
+    order: tuple[int, ...] = ()  # dimensions from slowest to fastest in memory, where that is not row-major
 
     @property
     def nbytes(self) -> int:
         return self.numel * self.dtype.itemsize
 
     def __str__(self) -> str:
-        return f"{self.dtype_name} {list(self.shape)}"
+        return f"{self.dtype_name} {list(self.shape)}" + (f" (memory order {list(self.order)})" if self.order else "")
 
 
 @dataclass(slots=True)
@@ -150,14 +151,15 @@ def _integer(value: Any, low: int, high: int) -> int:
 
 def _metas(items: Any) -> tuple[TensorMeta, ...]:
     metas = []
-    for dtype_name, shape in items:
-        if len(shape) > _MAX_DIMS:
+    for dtype_name, shape, *order in items:
+        if len(shape) > _MAX_DIMS or len(order) > len(shape):
             raise ProtocolError("a tensor of too many dimensions")
         numel = 1
         for length in shape:
             numel *= _integer(length, 0, 1 << 48)
         _integer(numel, 0, 1 << 48)
-        metas.append(TensorMeta(DTYPES[dtype_name], dtype_name, tuple(shape), numel))
+        dims = tuple(_integer(dim, 0, _MAX_DIMS) for dim in order)
+        metas.append(TensorMeta(DTYPES[dtype_name], dtype_name, tuple(shape), numel, dims))
     return tuple(metas)
 
 

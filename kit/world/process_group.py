@@ -30,8 +30,9 @@ from torch._C._distributed_c10d import (
 )
 
 from kit.world.connection import Connection
+from kit.world.races import RaceWatch
 from kit.world.sites import call_site
-from kit.world.tensors import copy_into, dtype_name, is_dense
+from kit.world.tensors import copy_into, dtype_name, is_dense, memory_order
 from kit.world.work import Joined, Work
 
 Tensors = Sequence[torch.Tensor]
@@ -39,6 +40,9 @@ _REDUCE_OPS = {
     getattr(dist.ReduceOp, name): name
     for name in ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM")
 }
+# Gloo and the switchboard move these element by element, NCCL as the tensors lie in memory.
+_LOGICAL_ORDER = frozenset(("all_gather", "gather", "all_to_all", "reduce_scatter"))
+_PERMUTED = "{} of a tensor that is not contiguous: NCCL moves memory as it lies, so pass .contiguous()"
 _PLAIN = "a plain {} is not differentiable: gradients flow as if it were not there"
 
 
@@ -51,12 +55,19 @@ def _reduce_name(op: Any) -> str:
     raise NotImplementedError(f"the switchboard does not support the reduction {op!r}")
 
 
+def _meta(tensor: torch.Tensor) -> list[Any]:
+    return [dtype_name(tensor.dtype), list(tensor.shape), *memory_order(tensor)]
+
+
 class SwitchboardGroup(dist.ProcessGroup):
     """One process group of one rank."""
 
-    def __init__(self, connection: Connection, rank: int, size: int, name: str, ranks: Sequence[int]) -> None:
+    def __init__(
+        self, connection: Connection, races: RaceWatch, rank: int, size: int, name: str, ranks: Sequence[int]
+    ) -> None:
         super().__init__(rank, size)  # type: ignore[call-arg]  # the form for Python subclasses
         self._connection = connection
+        self._races = races
         self._group_rank = rank
         self._group_size = size
         self._members = list(ranks) or list(range(size))
@@ -80,6 +91,7 @@ class SwitchboardGroup(dist.ProcessGroup):
             self._check_tensor(name, tensor)
         site, by_program = call_site()
         self._warn_if_differentiable(name, sends, site, by_program)
+        self._warn_if_permuted(name, (*sends, *outputs), site)
         total = sum(t.numel() * t.element_size() for t in sends)
         buffer, where = self._connection.room(total)
         offset = 0
@@ -89,8 +101,8 @@ class SwitchboardGroup(dist.ProcessGroup):
         header = {
             "name": name,
             "group": self._key,
-            "in": [[dtype_name(t.dtype), list(t.shape)] for t in sends],
-            "out": [[dtype_name(t.dtype), list(t.shape)] for t in outputs],
+            "in": [_meta(t) for t in sends],
+            "out": [_meta(t) for t in outputs],
             "async": async_op,
             "site": site,
             "program": by_program,
@@ -99,8 +111,10 @@ class SwitchboardGroup(dist.ProcessGroup):
         }
         blobs = [] if where or not total else [buffer]
         seq = self._connection.issue(header, blobs)
+        if async_op:  # nothing can touch the buffers of a blocking operation before it is done
+            self._races.depart(seq, name, site, by_program, sends, outputs, buffer)
         written = results if results is not None else outputs
-        return Work(self._connection, seq, outputs, written, where.get("segment"), timeout)
+        return Work(self._connection, self._races, seq, outputs, written, where.get("segment"), timeout)
 
     def _check_tensor(self, name: str, tensor: torch.Tensor) -> None:
         if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
@@ -110,6 +124,18 @@ class SwitchboardGroup(dist.ProcessGroup):
                 f"{name}: a tensor of shape {list(tensor.shape)} and strides {list(tensor.stride())} is not dense; "
                 "NCCL refuses it and gloo's all_reduce gives wrong values for it: pass .contiguous() and copy back"
             )
+
+    def _check_contiguous(self, name: str, tensor: torch.Tensor) -> None:
+        if not tensor.is_contiguous():
+            raise ValueError(
+                f"{name}: a tensor of shape {list(tensor.shape)} and strides {list(tensor.stride())} is not contiguous; "
+                "gloo refuses it and NCCL sends memory as it lies: pass .contiguous()"
+            )
+
+    def _warn_if_permuted(self, name: str, tensors: Tensors, site: str) -> None:
+        if name in _LOGICAL_ORDER and any(not t.is_contiguous() for t in tensors):
+            message = _PERMUTED.format(name)
+            self._connection.post({"op": "note", "kind": "portability", "message": message, "site": site})
 
     def _warn_if_differentiable(self, name: str, tensors: Tensors, site: str, by_program: bool) -> None:
         if name in ("send", "recv") or not by_program or not torch.is_grad_enabled():
@@ -213,6 +239,8 @@ class SwitchboardGroup(dist.ProcessGroup):
         opts: Any = None,
     ) -> Work:
         opts = opts if opts is not None else AllToAllOptions()
+        for tensor in (input, output):
+            self._check_contiguous("all_to_all", tensor)
         parts = self._split("input", input, input_splits)
         out_parts = self._split("output", output, output_splits)
         return self._issue("all_to_all", [input], [output], async_op=opts.asyncOp, parts=parts, out_parts=out_parts)
@@ -280,14 +308,17 @@ class SwitchboardGroup(dist.ProcessGroup):
     def send(self, tensors: Tensors, dst: int, tag: int) -> Work:
         if dst == self._group_rank:
             raise ValueError(f"send: rank {dst} of the group sends to itself")
+        self._check_contiguous("send", tensors[0])
         return self._issue("send", tensors, [], results=tensors, peer=dst, tag=tag)
 
     def recv(self, tensors: Tensors, src: int, tag: int) -> Work:
         if src == self._group_rank:
             raise ValueError(f"recv: rank {src} of the group receives from itself")
+        self._check_contiguous("recv", tensors[0])
         return self._issue("recv", [], tensors, peer=src, tag=tag)
 
     def recv_anysource(self, tensors: Tensors, tag: int) -> Work:
+        self._check_contiguous("recv", tensors[0])
         return self._issue("recv", [], tensors, peer=-1, tag=tag)
 
     # -- the rest of the interface ------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import torch
 from kit.world import binding, programs
 from kit.world.connection import Connection
 from kit.world.limits import die_with_parent, limit_rank
+from kit.world.races import RaceWatch
 from kit.world.sites import is_program
 from kit.world.tensors import DTYPES, copy_from
 from kit.world.tree import TreeError, decode, encode
@@ -79,14 +80,16 @@ def _run_job(connection: Connection) -> int:
     _prepare(job)
     inputs = _inputs(job, payload)
     del payload
+    races = RaceWatch(connection, enabled=job["races"])
     try:
         if job["transport"] == "gloo":
             binding.join_gloo(connection, job["rank"], job["world_size"], job["timeout_s"])
         else:
-            binding.join_switchboard(connection, job["rank"], job["world_size"])
+            binding.join_switchboard(connection, races, job["rank"], job["world_size"])
         limit_rank(job["memory_limit_bytes"])
         function = programs.resolve(job["function"])
         value = function(*inputs)
+        races.end()
         _flush()
         _send_result(connection, value)
     except SystemExit as stop:

@@ -19,7 +19,7 @@ import torch
 
 from kit.errors import KitError
 from kit.world.capture import Capture
-from kit.world.diagnosis import Explanation, explain_standstill, leftover_misfit, table
+from kit.world.diagnosis import Explanation, explain_races, explain_standstill, leftover_misfit, table
 from kit.world.failure import KINDS, Finding, WorldError
 from kit.world.segments import SegmentTable
 from kit.world.sites import is_program
@@ -62,6 +62,7 @@ class RunLoop:
         memory_limit_bytes: int,
         output_limit_bytes: int,
         zygote: Zygote,
+        order_seed: int | None = None,
     ) -> None:
         self._size = size
         self._transport = transport
@@ -72,7 +73,7 @@ class RunLoop:
         self._zygote = zygote
         self._job = zygote.new_job()
         self._segments = SegmentTable(memory_limit_bytes)
-        self._board = Switchboard(size, self._segments, self._reply)
+        self._board = Switchboard(size, self._segments, self._reply, order_seed=order_seed)
         self._board.store.decide_at_quiescence = transport == "switchboard"
         self._selector = selectors.DefaultSelector()
         self._ends: dict[int, DeciderEnd] = {}
@@ -152,6 +153,9 @@ class RunLoop:
                 break
         if self._failures:
             self._raise_failure()
+        race = explain_races(self._board)
+        if race is not None:
+            self._raise(race)
         misfit = leftover_misfit(self._board)
         if misfit is not None:
             self._raise(misfit)

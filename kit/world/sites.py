@@ -17,12 +17,13 @@ _DOORS = tuple(
     for name in ("distributed_c10d.py", "c10d_logger.py", "_functional_collectives.py")
 )
 _STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_WRAPPERS = os.sep + "typing_extensions.py"  # torch deprecates through it
 _PASSED_OVER = ("<frozen", "<string>", "<@beartype", "<eval_with_key")
 
 
 def is_program(filename: str) -> bool:
     """Whether a frame of that file belongs to the program that runs, not to torch, Python or this kit."""
-    if filename.startswith((_TORCH, *_PASSED_OVER)) or os.sep not in filename:
+    if filename.startswith((_TORCH, *_PASSED_OVER)) or os.sep not in filename or filename.endswith(_WRAPPERS):
         return False
     if filename.startswith(_KIT):
         return filename.startswith(_BANK)

@@ -7,6 +7,7 @@ operating system's scheduling has no say. The clock counts a rank's own messages
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -78,7 +79,7 @@ class Slot:
 class Switchboard:
     """State of one run. `handle` takes a rank's message; `resolve` decides one thing at quiescence."""
 
-    def __init__(self, world_size: int, table: SegmentTable, reply: Reply) -> None:
+    def __init__(self, world_size: int, table: SegmentTable, reply: Reply, *, order_seed: int | None = None) -> None:
         self.ranks = [RankState(rank) for rank in range(world_size)]
         self.findings: list[Finding] = []
         self.store = ServedKeys()
@@ -94,6 +95,7 @@ class Switchboard:
         self._seen_at_timeout: set[frozenset[tuple[int, str]]] = set()
         self._fruitless_polls = 0
         self._threaded = False
+        self._order = random.Random(order_seed) if order_seed is not None else None
 
     # -- messages -----------------------------------------------------------------------------------------
 
@@ -285,7 +287,8 @@ class Switchboard:
         state.completed += 1
         state.events.append(Event("wait", op.order))
         if op.refusal is not None:
-            self._reply(state.rank, {"id": wait.request, "error": f"{op.name}: {op.refusal}"}, (), ())
+            refused = {"id": wait.request, "seq": op.seq, "done": True, "refused": f"{op.name}: {op.refusal}"}
+            self._reply(state.rank, refused, (), ())
             return
         answer: dict[str, Any] = {"id": wait.request, "seq": op.seq, "done": True}
         if op.name == "recv":
@@ -360,13 +363,16 @@ class Switchboard:
                     ))  # fmt: skip
         if not choices:
             return False
-        min(choices, key=lambda choice: choice[:3])[3]()
+        choices.sort(key=lambda choice: choice[:3])
+        chosen = choices[0] if self._order is None else self._order.choice(choices)
+        chosen[3]()
         return True
 
     def _match_any(self, key: tuple[str, int, int]) -> None:
         recv = self.receives[key].popleft()
         queues = [queue for queue in self.sends[key].values() if queue]
-        queue = min(queues, key=lambda q: (q[0].clock, q[0].rank, q[0].seq))
+        queues.sort(key=lambda q: (q[0].clock, q[0].rank, q[0].seq))
+        queue = queues[0] if self._order is None else self._order.choice(queues)
         self._exchange(queue.popleft(), recv)
         self._match(key)
 
@@ -446,7 +452,7 @@ class Switchboard:
                 elif op.name == "send":
                     found.append(Finding("note", op.rank, f"{op.title()} was never waited for", op.site))
                 else:
-                    found.append(Finding("unwaited", op.rank, f"{op.title()} was never waited for", op.site))
+                    found.append(Finding("unwaited", op.rank, _unwaited(op, state), op.site))
         return found + self._groups_made_by_some()
 
     def _groups_made_by_some(self) -> list[Finding]:
@@ -467,6 +473,16 @@ class Switchboard:
             for rank, count in enumerate(by_rank)
             if count < max(by_rank)
         ]
+
+
+def _unwaited(op: Issued, state: RankState) -> str:
+    later = [o for o in state.issued[op.order + 1 :] if o.group == op.group and o.completed_order is not None]
+    if not later:
+        return f"{op.title()} was never waited for"
+    return (
+        f"{op.title()} was never waited for; a later wait, for {later[0].title()}, covers it on NCCL's stream "
+        "and nowhere else"
+    )
 
 
 def _misfit_of_message(send: Issued, recv: Issued) -> str | None:

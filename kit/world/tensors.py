@@ -79,3 +79,12 @@ def is_dense(tensor: torch.Tensor) -> bool:
             return False
         expected *= length
     return True
+
+
+def memory_order(tensor: torch.Tensor) -> list[int]:
+    """The dimensions of a dense tensor from slowest to fastest in memory: [1, 0] for `x.t()`; [] when row-major."""
+    if tensor.is_contiguous():
+        return []
+    return sorted(
+        (dim for dim, length in enumerate(tensor.shape) if length > 1), key=lambda dim: tensor.stride(dim), reverse=True
+    )

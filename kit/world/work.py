@@ -13,6 +13,7 @@ from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 from torch.futures import Future
 
 from kit.world.connection import Connection
+from kit.world.races import RaceWatch
 from kit.world.sites import call_site
 from kit.world.tensors import from_bytes
 
@@ -29,6 +30,7 @@ class Work(_Work):
     def __init__(
         self,
         connection: Connection,
+        races: RaceWatch,
         seq: int,
         outputs: Sequence[torch.Tensor],
         results: Sequence[torch.Tensor],
@@ -37,6 +39,7 @@ class Work(_Work):
     ) -> None:
         super().__init__()
         self._connection = connection
+        self._races = races
         self._seq = seq
         self._outputs = list(outputs)
         self._results = list(results)
@@ -44,6 +47,7 @@ class Work(_Work):
         self._timeout = timeout
         self._done = False
         self._source = -1
+        self._error: RuntimeError | None = None
         self._future: Future[Any] | None = None
         _IN_FLIGHT[seq] = self
 
@@ -53,6 +57,8 @@ class Work(_Work):
             limits = [t.total_seconds() for t in (timeout, self._timeout) if t is not None and t > timedelta(0)]
             extra = {"timeout_s": limits[0]} if limits else {}
             _wait_any(self._connection, {self._seq: self}, **extra)
+        if self._error is not None:
+            raise self._error
         return True
 
     def synchronize(self) -> None:
@@ -80,6 +86,9 @@ class Work(_Work):
         if "result" in header:
             index, size = header["result"]
             raw = self._connection.segments.result(index, fds[0] if fds else None, size)
+        self._races.arrive(self._seq)
+        if "refused" in header:  # the operation is not defined: its outputs have no value
+            self._error, self._outputs = RuntimeError(header["refused"]), []
         offset = 0
         with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
             for tensor in self._outputs:
@@ -92,14 +101,20 @@ class Work(_Work):
         self._outputs = []
         _PENDING.pop(self._seq, None)
         if self._future is not None and not self._future.done():
-            self._future.set_result(self._results)
+            self._settle(self._future)
+
+    def _settle(self, future: Future[Any]) -> None:
+        if self._error is None:
+            future.set_result(self._results)
+        else:
+            future.set_exception(self._error)
 
     def get_future(self) -> Future[Any]:
         """Never blocks outside a backward pass; inside one, the wait is queued for the end of the pass."""
         if self._future is None:
             self._future = Future()
             if self._done:
-                self._future.set_result(self._results)
+                self._settle(self._future)
                 return self._future
             _PENDING[self._seq] = self
             if torch._C._current_graph_task_id() != -1:
@@ -110,10 +125,10 @@ class Work(_Work):
         return self._future
 
     def is_success(self) -> bool:
-        return self._done
+        return self._done and self._error is None
 
-    def exception(self) -> None:
-        return None
+    def exception(self) -> RuntimeError | None:
+        return self._error
 
     def result(self) -> list[torch.Tensor]:
         self.wait()

@@ -44,6 +44,9 @@ class World:
     memory_limit_bytes: what a rank may allocate beyond what it starts with.
     output_limit_bytes: what a rank may print to stdout and stderr together.
     seed: the ranks' own random numbers follow from it, other ones on every rank.
+    races: watch the buffers of operations in flight (switchboard only); a race raises WorldError.
+    order_seed: draw what timing would decide (any-source matches, polls, the store's counters) by this seed, to look
+    for programs that lean on one order; None takes the earliest.
     cwd, env: the ranks' working directory and environment (default: this process's own).
     """
 
@@ -57,6 +60,8 @@ class World:
         memory_limit_bytes: int = 4 << 30,
         output_limit_bytes: int = 16 << 20,
         seed: int = 0,
+        races: bool = True,
+        order_seed: int | None = None,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
@@ -72,6 +77,8 @@ class World:
         self.memory_limit_bytes = memory_limit_bytes
         self.output_limit_bytes = output_limit_bytes
         self.seed = seed
+        self.races = races
+        self.order_seed = order_seed
         self.cwd = cwd
         self.env = env
         self._zygote = zygote
@@ -105,6 +112,7 @@ class World:
             memory_limit_bytes=self.memory_limit_bytes,
             output_limit_bytes=self.output_limit_bytes,
             zygote=zygote,
+            order_seed=self.order_seed,
         )
         with loop:
             draw = random.Random(self.seed)
@@ -130,6 +138,7 @@ class World:
             "rng_seed": rng_seed,
             "memory_limit_bytes": self.memory_limit_bytes,
             "segments": segments.supported(),
+            "races": self.races,
             "cwd": self.cwd if self.cwd is not None else os.getcwd(),
             "env": dict(self.env) if self.env is not None else None,
             "sys_path": [path or os.getcwd() for path in sys.path],

@@ -14,7 +14,8 @@ import pytest
 
 from kit.errors import KitError
 from kit.world import World, WorldError, Zygote, segments
-from tests.world import programs_faults, programs_starts as programs
+from tests.world import programs_faults
+from tests.world import programs_starts as programs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -100,7 +101,8 @@ def test_when_the_deciding_process_is_killed_nothing_stays(tmp_path):
             from tests.world import programs_starts
             if __name__ == "__main__":
                 with Zygote.execute() as zygote:
-                    World(2, zygote=zygote, deadline_s=300).run(programs_starts.says_its_pid_and_sleeps, [{str(tmp_path)!r}] * 2)
+                    world = World(2, zygote=zygote, deadline_s=300)
+                    world.run(programs_starts.says_its_pid_and_sleeps, [{str(tmp_path)!r}] * 2)
             """
         )
     )
