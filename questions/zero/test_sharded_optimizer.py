@@ -153,8 +153,14 @@ def same_for_all(problem, rank):
 
 
 def expected_of(problem):
+    """For each job what is right and, under "mistakes", what well-known mistakes would come to."""
+    expected = {}
     with torch.random.fork_rng(devices=[]):
-        return {name: train(unsharded, job) for name, job in problem.items()}
+        for name, job in problem.items():
+            expected[name] = train(unsharded, job)
+            mistakes = {**(EVERYWHERE if job["world_size"] > 1 else {}), **MISTAKES.get(name, {})}
+            expected[name]["mistakes"] = {label: train(unsharded, mistake(job)) for label, mistake in mistakes.items()}
+    return expected
 
 
 # --- jobs ---------------------------------------------------------------------------------------------------
@@ -177,9 +183,10 @@ def small(rng):
     return pick(rng, [1], [2], [3])
 
 
-def make_job(rng, shapes, optimizer, hyperparameters, *, groups=None, num_steps=3, **description):
+def make_job(rng, world_size, shapes, optimizer, hyperparameters, *, groups=None, num_steps=3, **description):
     """shapes: {name: shape} in order of registration. groups: the constructor's; None is one plain list."""
     job = {
+        "world_size": world_size,
         "values": {name: draw(rng, shape) for name, shape in shapes.items()},
         "frozen": [],
         "optimizer": optimizer,
@@ -213,24 +220,29 @@ def blocks(rng, num_blocks):
 
 
 def fit_problem(rng, world_size):
-    """AdamW on six blocks and a scalar; before the last step, whoever holds a first moment multiplies it."""
+    """AdamW on six blocks and a scalar; before the last step, whoever holds a first moment multiplies it.
+
+    In all jobs eps is large, for with a small one Adam's update hardly depends on the scale of the gradients.
+    """
     shapes = {**blocks(rng, 6), "temperature": []}
-    hyperparameters = {"lr": 0.05, "betas": [0.8, 0.9], "weight_decay": 0.1}
-    return {"fit": make_job(rng, shapes, "AdamW", hyperparameters, num_steps=4, edit_before=3, edit_factor=-2.5)}
+    hyperparameters = {"lr": 0.05, "betas": [0.8, 0.9], "eps": 0.1, "weight_decay": 0.1}
+    return {
+        "fit": make_job(rng, world_size, shapes, "AdamW", hyperparameters, num_steps=4, edit_before=3, edit_factor=-2.5)
+    }
 
 
 def use_problem(rng, world_size):
     return {
-        "groups": groups_job(rng),
-        "schedule": schedule_job(rng),
-        "changes": changes_job(rng),
-        "late": late_job(rng),
-        "skipped": skipped_job(rng),
-        "closure": closure_job(rng),
+        "groups": groups_job(rng, world_size),
+        "schedule": schedule_job(rng, world_size),
+        "changes": changes_job(rng, world_size),
+        "late": late_job(rng, world_size),
+        "skipped": skipped_job(rng, world_size),
+        "closure": closure_job(rng, world_size),
     }
 
 
-def groups_job(rng):
+def groups_job(rng, world_size):
     """Three groups, each a large tensor before small ones, so that starting anew in each fills one rank."""
     shapes = {"a": [7, 6], "b": small(rng), "c": [6, 7], "d": small(rng), "e": [7, 7], "f": small(rng)}
     groups = [
@@ -239,44 +251,53 @@ def groups_job(rng):
         group("e", form="one", weight_decay=0.2),
         group("f", lr=0.01),
     ]
-    return make_job(rng, shapes, "SGD", {"lr": 0.1, "momentum": 0.9}, groups=groups)
+    return make_job(rng, world_size, shapes, "SGD", {"lr": 0.1, "momentum": 0.9}, groups=groups)
 
 
-def schedule_job(rng):
+def schedule_job(rng, world_size):
     """The learning rate is AdamW's default; the scheduler is what changes it."""
     shapes = blocks(rng, 2)
     groups = [group(*shapes, form="generator")]
-    job = make_job(rng, shapes, "AdamW", {"weight_decay": 0.5}, groups=groups, factors=[4.0, 1.0, 0.25, 0.5])
+    job = make_job(
+        rng,
+        world_size,
+        shapes,
+        "AdamW",
+        {"eps": 0.1, "weight_decay": 0.5},
+        groups=groups,
+        factors=[4.0, 1.0, 0.25, 0.5],
+    )
     return {**job, "are_dicts": False}
 
 
-def changes_job(rng):
+def changes_job(rng, world_size):
     """By hand: the learning rate of one group, then momentum and weight decay of the other."""
     shapes = blocks(rng, 2)
     groups = [group("0.weight", "0.bias"), group("1.weight", "1.bias")]
     changes = {"1": [[0, {"lr": 0.02}]], "2": [[1, {"momentum": 0.3, "weight_decay": 0.4}]]}
     hyperparameters = {"lr": 0.1, "momentum": 0.9}
-    return make_job(rng, shapes, "SGD", hyperparameters, groups=groups, num_steps=4, changes=changes)
+    return make_job(rng, world_size, shapes, "SGD", hyperparameters, groups=groups, num_steps=4, changes=changes)
 
 
-def late_job(rng):
+def late_job(rng, world_size):
     """A group after the first step, another after the second; the groups before have momentum by then."""
     shapes = {"a": [7, 6], "b": small(rng), "c": [6, 7], "d": small(rng), "e": [7, 7]}
     return make_job(
         rng,
+        world_size,
         shapes,
         "AdamW",
-        {"lr": 0.05},
+        {"lr": 0.05, "eps": 0.1},
         groups=[group("a", "b")],
         num_steps=4,
         late={"1": [group("c", "d", form="generator", lr=0.2)], "2": [group("e", form="one")]},
     )
 
 
-def skipped_job(rng):
+def skipped_job(rng, world_size):
     """Gradients that are missing in some steps; momentum and weight decay show it if they count as zero."""
     shapes = blocks(rng, 3)
-    job = make_job(rng, shapes, "SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.2}, num_steps=4)
+    job = make_job(rng, world_size, shapes, "SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.2}, num_steps=4)
     for step, name in [(0, "0.weight"), (1, "1.weight"), (1, "1.bias"), (2, "0.weight"), (3, "2.bias")]:
         job["gradients"][step][name] = None
     for grads in job["gradients"]:
@@ -284,10 +305,12 @@ def skipped_job(rng):
     return {**job, "frozen": ["2.weight"]}
 
 
-def closure_job(rng):
+def closure_job(rng, world_size):
     arguments = {"grad_scale": 0.5}
     hyperparameters = {"lr": 0.1, "momentum": 0.9}
-    return make_job(rng, blocks(rng, 2), "ScaledSGD", hyperparameters, has_closure=True, step_arguments=arguments)
+    return make_job(
+        rng, world_size, blocks(rng, 2), "ScaledSGD", hyperparameters, has_closure=True, step_arguments=arguments
+    )
 
 
 def few_problem(rng, world_size):
@@ -298,27 +321,22 @@ def few_problem(rng, world_size):
     hyperparameters = {"lr": 0.1, "momentum": 0.9}
     late = {"2": [group("late")]}
     return {
-        "few": make_job(rng, shapes, "SGD", hyperparameters, groups=[first], num_steps=4, late=late, has_closure=True)
+        "few": make_job(
+            rng, world_size, shapes, "SGD", hyperparameters, groups=[first], num_steps=4, late=late, has_closure=True
+        )
     }
 
 
 # --- what the jobs would come to with a known mistake -------------------------------------------------------
 
 
-def with_suspects(problem):
-    """Beside what is right: the parameters that well-known mistakes lead to."""
-    expected = expected_of(problem)
-    for name, mistakes in MISTAKES.items():
-        if name in problem:
-            expected[name]["suspects"] = {
-                label: train_alone(mistake(problem[name])) for label, mistake in mistakes.items()
-            }
-    return expected
-
-
-def train_alone(job):
-    with torch.random.fork_rng(devices=[]):
-        return train(unsharded, job)["parameters"]
+def averaged_again(job):
+    """With AdamW the error alone would not tell: its update depends on the scale of gradients through eps only."""
+    n = job["world_size"]
+    gradients = [
+        {name: None if grad is None else grad / n for name, grad in grads.items()} for grads in job["gradients"]
+    ]
+    return {**job, "gradients": gradients}
 
 
 def without_group_hyperparameters(job):
@@ -337,12 +355,11 @@ def with_zeros_for_none(job):
     return {**job, "gradients": gradients}
 
 
+EVERYWHERE = {"the run with gradients that are averaged twice": averaged_again}
+
 MISTAKES = {
     "groups": {"the run in which every group has the constructor's values": without_group_hyperparameters},
-    "schedule": {
-        "the run at the learning rate of construction": lambda job: {**job, "factors": [4.0] * 4},
-        "the run at the optimizer's default learning rate": lambda job: {**job, "factors": []},
-    },
+    "schedule": {"the run at the learning rate of construction": lambda job: {**job, "factors": []}},
     "changes": {
         "the run with the values of construction": lambda job: {**job, "changes": {}},
         "the run in which only lr follows": lambda job: {**job, "changes": {"1": job["changes"]["1"]}},
@@ -362,8 +379,8 @@ def check_parameters(run, job, steps=None):
     for step in range(len(expected["parameters"])) if steps is None else steps:
         before = expected["parameters"][step - 1] if step else run.problem[job]["values"]
         suspects = {"what it was before the step: not updated there, or not received": before}
-        for label, tree in expected.get("suspects", {}).items():
-            suspects[label] = tree[step]
+        for label, mistaken in expected["mistakes"].items():
+            suspects[label] = mistaken["parameters"][step]
         for rank, returned in enumerate(run.ranks):
             compare(
                 returned[job]["parameters"][step],
@@ -402,6 +419,9 @@ def check_state(run, job):
                 what=f"state of {name}",
                 rank=rank,
                 world_size=run.world_size,
+                suspects={
+                    label: mistaken["state"].get(name) for label, mistaken in run.expected[job]["mistakes"].items()
+                },
                 where=f"after step {len(run.expected[job]['parameters'])}",
             )
 
@@ -438,7 +458,7 @@ USE = Scenario(
     train_all,
     problem=use_problem,
     rank_inputs=same_for_all,
-    expected=with_suspects,
+    expected=expected_of,
     world_sizes=(1, 2, 3, 4),
     gloo=(2, 4),
     deadline_s=20,
@@ -519,21 +539,31 @@ def operations_by_step(run, rank):
     return outside, parts[1::2]
 
 
+def owned_bytes(run, rank):
+    """Bytes of the parameters that a rank may own: it holds their state, or nobody shows it."""
+    return sum(
+        value.numel() * value.element_size()
+        for name, value in run.problem["fit"]["values"].items()
+        if rank in holders(run, "fit", name) or not holders(run, "fit", name)
+    )
+
+
 @FIT.check("traffic")
 def test_parameters_travel_once_a_step(run):
     """In each step a rank receives the parameters that it does not own, and little more: no second copy."""
-    numels = [value.numel() for value in run.problem["fit"]["values"].values()]
-    n, total, largest = run.world_size, 8 * sum(numels), 8 * max(numels)
-    share = total / n + largest  # of the rank that owns most, at most
-    least, most = max(total - share, 0), (n - 1) * share
+    values, n = run.problem["fit"]["values"].values(), run.world_size
+    sizes = [value.numel() * value.element_size() for value in values]
+    # Shards padded to the longest: that of the rank that owns most, or may.
+    longest = max([sum(sizes) / n + max(sizes), *(owned_bytes(run, rank) for rank in range(n))])
     for rank in range(n):
+        least, most = sum(sizes) - owned_bytes(run, rank), (n - 1) * longest
         for step, operations in enumerate(operations_by_step(run, rank)[1], start=1):
             got = sum(map(received_bytes, operations))
             if not least <= got <= most:
                 names = ", ".join(sorted({operation.name for operation in operations})) or "no operation"
                 fail(
-                    f"rank {rank}, step {step}: received {got} bytes ({names}); what it does not own is "
-                    f"{least:.0f} to {most:.0f} of the {total} bytes of parameters"
+                    f"rank {rank}, step {step}: received {got} bytes ({names}); it does not own {least} of the "
+                    f"{sum(sizes)} bytes of parameters, so should receive {least} to {most:.0f}"
                 )
 
 
