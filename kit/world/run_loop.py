@@ -28,9 +28,10 @@ from kit.world.tensors import DTYPES, copy_from
 from kit.world.trace import Trace
 from kit.world.tree import TreeError, decode, encode
 from kit.world.wire import Buffer, DeciderEnd, ProtocolError, close_quietly
-from kit.world.zygote import Zygote
+from kit.world.zygote import Zygote, ZygoteLost
 
 GRACE_S = 1.0  # how long other ranks may go on after one failed, so that the first cause can be told
+STACKS_S = 2.0  # how long ranks have, at the deadline, to write their stacks
 _STACK_LINE = re.compile(r'^\s*File "(.+)", line (\d+) in (.+)$')
 _ECHOES = re.compile(r"connection closed by peer|connection reset|timed out waiting|socket closed|broken pipe", re.I)
 
@@ -178,7 +179,10 @@ class RunLoop:
             if mask & selectors.EVENT_READ:
                 self._read_rank(rank)
         elif what == "zygote":
-            self._zygote.read()
+            try:
+                self._zygote.read()
+            except ZygoteLost:
+                self._raise(Explanation("refused", "the process that starts the ranks was ended while they ran", ""))
             for (job, gone), _ in list(self._zygote.exits.items()):
                 if job == self._job:
                     self._rank_gone(gone)
@@ -289,7 +293,7 @@ class RunLoop:
     def _wait_for_exit(self, rank: int) -> None:
         """The rank closed its end; its exit status is about to come."""
         limit = time.monotonic() + 2.0
-        with selectors.DefaultSelector() as selector:
+        with selectors.DefaultSelector() as selector, contextlib.suppress(ZygoteLost):
             selector.register(self._zygote.fileno(), selectors.EVENT_READ)
             while (self._job, rank) not in self._zygote.exits and time.monotonic() < limit:
                 selector.select(max(0.0, limit - time.monotonic()))
@@ -375,10 +379,13 @@ class RunLoop:
             if pid is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGUSR1)
-        limit = time.monotonic() + 0.5
-        missing = set(ranks)
-        while missing and time.monotonic() < limit:
-            for key, _ in self._selector.select(max(0.0, limit - time.monotonic())):
+        limit = time.monotonic() + STACKS_S
+        missing, quiet = set(ranks), False
+        while (missing or not quiet) and time.monotonic() < limit:
+            # A stack comes line by line: once all have begun, wait until no more lines come.
+            ready = self._selector.select(0.02 if not missing else max(0.0, limit - time.monotonic()))
+            quiet = not any(key.data[0] == "stacks" for key, _ in ready)
+            for key, _ in ready:
                 what, rank = key.data
                 if what in ("out", "err", "stacks"):
                     self._serve(what, rank, selectors.EVENT_READ)

@@ -107,16 +107,24 @@ def preload(modules: Sequence[str] = ()) -> None:
     binding.register_backend()
 
 
+class ZygoteLost(KitError):
+    """The zygote is gone though nobody closed it. The next run starts a new one."""
+
+
 class Zygote:
     """The deciding process's handle. Use as a context manager, or call close()."""
 
-    def __init__(self, pid: int, sock: socket.socket, process: subprocess.Popen[bytes] | None) -> None:
+    def __init__(
+        self, pid: int, sock: socket.socket, process: subprocess.Popen[bytes] | None, modules: Sequence[str]
+    ) -> None:
         self.pid = pid
         self._line = _Line(sock)
         self._inbox: deque[dict[str, Any]] = deque()
         self._process = process
         self._owner = os.getpid()
+        self._modules = tuple(modules)
         self._ready = False
+        self._lost = False
         self._jobs = 0
         self._closed = False
         self.rank_pids: dict[tuple[int, int], int] = {}
@@ -143,7 +151,7 @@ class Zygote:
                 os._exit(70)
         gc.unfreeze()
         theirs.close()
-        return cls(pid, ours, None)
+        return cls(pid, ours, None, modules)
 
     @classmethod
     def execute(cls, modules: Sequence[str] = (), *, start: str | None = None) -> Zygote:
@@ -159,7 +167,7 @@ class Zygote:
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
         theirs.close()
-        return cls(process.pid, ours, process)
+        return cls(process.pid, ours, process, modules)
 
     def _receive(self, limit_s: float) -> dict[str, Any] | None:
         """The next message, None when there is none within the limit; KitError when the zygote is gone."""
@@ -170,7 +178,8 @@ class Zygote:
                     return None
             messages = self._line.receive()
             if messages is None:
-                raise KitError(
+                self._lost = True
+                raise ZygoteLost(
                     "the process that starts ranks ended by itself",
                     "run `shardkit doctor`; if memory is short, close other programs",
                 )
@@ -186,11 +195,21 @@ class Zygote:
         return message
 
     def wait_ready(self) -> None:
-        """Block until its imports are done."""
+        """Block until its imports are done; a zygote that was lost is replaced by a fresh one."""
+        if self._lost and not self._closed:
+            self._replace()
         if not self._ready:
             if self._receive(_START_LIMIT_S) is None:
                 raise KitError(f"torch was not imported within {_START_LIMIT_S:.0f} s", "run `shardkit doctor`")
             self._ready = True
+
+    def _replace(self) -> None:
+        self._line.socket.close()
+        self._end_process(5)
+        fresh = Zygote.execute(self._modules)
+        self.pid, self._line, self._process = fresh.pid, fresh._line, fresh._process
+        self._lost = self._ready = False
+        self._inbox.clear()
 
     def new_job(self) -> int:
         self._jobs += 1
@@ -230,14 +249,18 @@ class Zygote:
             return
         self._closed = True
         self._line.socket.close()  # the zygote ends its ranks and itself when this end is gone
+        self._end_process(5)
+
+    def _end_process(self, limit_s: float) -> None:
+        """Wait for the process to end, and end it when it does not."""
         if self._process is not None:
             try:
-                self._process.wait(5)
+                self._process.wait(limit_s)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
             return
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             try:
                 if os.waitpid(self.pid, os.WNOHANG)[0]:
@@ -284,6 +307,7 @@ def serve(sock: socket.socket, start: str) -> NoReturn:
     close_all_but({sock.fileno()})
     adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the deciding process's to handle
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # asks for stacks, and must not end a rank that is not ready for it
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_read, False)
     os.set_blocking(wake_write, False)

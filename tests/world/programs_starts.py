@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 import torch
@@ -45,6 +46,13 @@ def initialises():
     group = dist.new_group(backend="nccl")
     dist.all_reduce(torch.ones(1), group=group)
     return environment, [dist.get_rank(), dist.get_world_size()], dist.get_backend(group)
+
+
+def ends_its_parent():
+    if dist.get_rank() == 0:
+        os.kill(os.getppid(), signal.SIGKILL)
+    dist.barrier()
+    time.sleep(1000)
 
 
 def says_its_pid_and_sleeps(directory):

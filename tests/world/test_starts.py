@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -116,15 +114,13 @@ def test_when_the_deciding_process_is_killed_nothing_stays(tmp_path):
     assert wait_for(lambda: not [pid for pid in pids if alive(pid)]), "a process outlived the one that decides"
 
 
-def test_a_zygote_that_dies_is_told_and_its_ranks_end(zygote, tmp_path):
-    own = Zygote.execute()
-    try:
-        own.wait_ready()
-        os.kill(own.pid, signal.SIGKILL)
-        with pytest.raises(KitError, match="ended by itself"):
-            World(2, zygote=own).run(programs.sums, [1.0, 2.0])
-    finally:
-        own.close()
+def test_a_rank_that_ends_the_zygote_is_refused_and_the_next_run_has_a_new_one():
+    with Zygote.execute() as own:
+        with pytest.raises(WorldError) as caught:
+            World(2, zygote=own).run(programs.ends_its_parent)
+        assert caught.value.kind == "refused"
+        result = World(2, zygote=own).run(programs.sums, [1.0, 2.0])
+        assert result.ranks[0]["sum"].tolist() == [3.0] * 5
 
 
 def read_pids(directory, count):
