@@ -128,7 +128,7 @@ class SwitchboardGroup(dist.ProcessGroup):
     def _check_contiguous(self, name: str, tensor: torch.Tensor) -> None:
         if not tensor.is_contiguous():
             raise ValueError(
-                f"{name}: a tensor of shape {list(tensor.shape)} with strides {list(tensor.stride())} is not dense; "
+                f"{name}: shape {list(tensor.shape)} with strides {list(tensor.stride())} is not contiguous; "
                 "gloo refuses it and NCCL sends memory as it lies: pass .contiguous()"
             )
 
