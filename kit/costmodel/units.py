@@ -74,6 +74,10 @@ BITS_OR_BYTES = {"b", *(f"{prefix}b" for prefix in "kKMGT")}
 THOUSAND_OR_1024 = set("KMGT")
 
 
+# Exponents have three digits at most: Fraction("1e999999999") would fill the memory.
+DECIMAL = re.compile(r"[+-]?(\d{1,300}(\.\d{0,300})?|\.\d{1,300})([eE][+-]?\d{1,3})?", re.ASCII)
+
+
 def unit_named(name: str) -> Unit:
     """The unit that `name` spells. Raises KitError where it is unknown or could mean two things."""
     if name in UNITS:
@@ -106,11 +110,9 @@ def parse(text: str, unit: str | None = None) -> int | float:
     if name is None:
         raise KitError(f"{text!r} has no unit")
     found = unit_named(name)
-    try:
-        value = Fraction(number.replace("_", ""))
-    except (ValueError, ZeroDivisionError):
-        raise KitError(f"{text!r} is not a number and a unit, as in '1.5 GiB'") from None
-    return to_number(value * found.factor)
+    if DECIMAL.fullmatch(number) is None:
+        raise KitError(f"{text!r} is not a number and a unit, as in '1.5 GiB'")
+    return to_number(Fraction(number) * found.factor)
 
 
 def to_number(value: Fraction) -> int | float:
