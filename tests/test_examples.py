@@ -20,7 +20,7 @@ EXPECTED: dict[str, tuple[str, int, set[str], str]] = {
     "dp/bucketed/last_bucket_lost.py": ("wrong", 1, {"values"}, "local gradient"),
     "dp/bucketed/never_copied_back.py": ("wrong", 1, {"values"}, "local gradient"),
     "dp/bucketed/megabytes_read_as_bytes.py": ("wrong", 1, {"traffic"}, ""),
-    "dp/bucketed/deadlock.py": ("hung", 1, {"discipline"}, "all_reduce"),
+    "dp/bucketed/deadlock.py": ("hung", 1, {"discipline"}, "a send waits for its receive"),
 }
 
 

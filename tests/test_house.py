@@ -16,6 +16,7 @@ KIT = ROOT / "kit"
 
 ARROWS = {
     "__init__": set(),
+    "__main__": {"cli"},
     "errors": set(),
     "costmodel": {"errors"},
     "bank": {"costmodel", "errors"},

@@ -1,5 +1,5 @@
 # shardkit: dp/bucketed
-"""Wrong: a rank that did not use a bucket's parameters sends nothing, and the others wait for it."""
+"""Wrong: an all-reduce by hand, in which every rank first sends to the right and nobody receives."""
 
 import torch
 import torch.distributed as dist
@@ -10,51 +10,39 @@ class DDPBucketed(nn.Module):
     def __init__(self, module: nn.Module, bucket_size_mb: float | None):
         super().__init__()
         self.module = module
-        self.world_size = dist.get_world_size()
         for tensor in [*module.parameters(), *module.buffers()]:
             dist.broadcast(tensor.data, src=0)
-        self.buckets = [[]]
+        self.buckets = []
         num_bytes = 0
         for param in reversed([p for p in module.parameters() if p.requires_grad]):
-            last = self.buckets[-1]
-            passes_cap = bucket_size_mb is not None and num_bytes + param.nbytes > bucket_size_mb * 2**20
-            if last and (passes_cap or last[0].dtype != param.dtype):
-                self.buckets.append([])
-                num_bytes = 0
-            self.buckets[-1].append(param)
-            num_bytes += param.nbytes
-        self.fresh = set()
-        self.launched = {}
-        for index, bucket in enumerate(self.buckets):
-            for param in bucket:
-                param.register_post_accumulate_grad_hook(self.hook_for(index))
-
-    def hook_for(self, index):
-        def hook(param):
-            self.fresh.add(param)
-            if all(p in self.fresh for p in self.buckets[index]):
-                self.launch(index)
-
-        return hook
-
-    def launch(self, index):
-        flat = torch.cat([param.grad.reshape(-1) for param in self.buckets[index]])
-        self.launched[index] = dist.all_reduce(flat, async_op=True), flat
+            fits = bucket_size_mb is None or num_bytes + param.nbytes <= bucket_size_mb * 2**20
+            if self.buckets and fits and self.buckets[-1][0].dtype == param.dtype:
+                self.buckets[-1].append(param)
+                num_bytes += param.nbytes
+            else:
+                self.buckets.append([param])
+                num_bytes = param.nbytes
 
     def forward(self, *inputs, **kwargs):
         return self.module(*inputs, **kwargs)
 
     def finish_gradient_synchronization(self) -> None:
-        for index, bucket in enumerate(self.buckets):
-            if index not in self.launched and any(param in self.fresh for param in bucket):
-                for param in bucket:
-                    if param.grad is None:
-                        param.grad = torch.zeros_like(param)
-                self.launch(index)
-        for index, (work, flat) in self.launched.items():
-            work.wait()
-            pieces = flat.div_(self.world_size).split([param.numel() for param in self.buckets[index]])
-            for param, piece in zip(self.buckets[index], pieces, strict=True):
-                param.grad.copy_(piece.view_as(param))
-        self.launched.clear()
-        self.fresh.clear()
+        for bucket in self.buckets:
+            for param in bucket:
+                if param.grad is None:
+                    param.grad = torch.zeros_like(param)
+            flat = torch.cat([param.grad.reshape(-1) for param in bucket])
+            self.average_around_the_ring(flat)
+            for param, piece in zip(bucket, flat.split([p.numel() for p in bucket]), strict=True):
+                param.grad.copy_(piece.view_as(param.grad))
+
+    def average_around_the_ring(self, flat):
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        passing = flat.clone()
+        for _ in range(world_size - 1):
+            arriving = torch.empty_like(passing)
+            dist.send(passing, (rank + 1) % world_size)
+            dist.recv(arriving, (rank - 1) % world_size)
+            flat += arriving
+            passing = arriving
+        flat /= world_size

@@ -32,6 +32,6 @@ class DDPBucketed(nn.Module):
             for param in group:
                 if param.grad is None:
                     param.grad = torch.zeros_like(param)
-            flat = torch.cat([param.grad.view(-1) for param in group])
+            flat = torch.cat([param.grad.reshape(-1) for param in group])
             dist.all_reduce(flat)
             flat /= dist.get_world_size()
