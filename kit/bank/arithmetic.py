@@ -15,6 +15,10 @@ MAX_BITS = 1024  # of a result, so that no power fills the memory
 Value = int | float | str
 
 
+class NotArithmetic(KitError):
+    """A text that is no expression at all, rather than one without a usable value."""
+
+
 def evaluate(expression: str, names: Mapping[str, Value]) -> int | float:
     """The number that `expression` stands for. Whole quotients stay whole: `"h / 2"` with h = 8 -> 4.
 
@@ -51,7 +55,7 @@ ALLOWED = (
 
 def parse(expression: str) -> ast.Expression:
     if len(expression) > MAX_LENGTH:
-        raise KitError(f"an expression of {len(expression)} characters; {MAX_LENGTH} at most")
+        raise NotArithmetic(f"an expression of {len(expression)} characters; {MAX_LENGTH} at most")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -60,8 +64,8 @@ def parse(expression: str) -> ast.Expression:
         raise not_arithmetic(expression) from None
 
 
-def not_arithmetic(expression: str) -> KitError:
-    return KitError(f"{expression!r} is not arithmetic: numbers, names, brackets and + - * / ** only")
+def not_arithmetic(expression: str) -> NotArithmetic:
+    return NotArithmetic(f"{expression!r} is not arithmetic: numbers, names, brackets and + - * / ** only")
 
 
 def number(node: ast.expr, names: Mapping[str, Value], expression: str) -> int | float:

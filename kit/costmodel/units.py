@@ -49,6 +49,8 @@ UNITS: dict[str, Unit] = {
         Unit("million", "count", 10**6),
         Unit("billion", "count", 10**9),
         Unit("trillion", "count", 10**12),
+        Unit("万", "count", 10**4),
+        Unit("亿", "count", 10**8),
     ]
 }
 
@@ -70,19 +72,25 @@ ALIASES = {
     **dict.fromkeys(["percent"], "%"),
 }
 
-BITS_OR_BYTES = {"b", *(f"{prefix}b" for prefix in "kKMGT")}
+BITS_OR_BYTES = {f"{prefix}b" for prefix in "KMGT"}
 THOUSAND_OR_1024 = set("KMGT")
+AMBIGUOUS = BITS_OR_BYTES | THOUSAND_OR_1024
 
 
 # Exponents have three digits at most: Fraction("1e999999999") would fill the memory.
 DECIMAL = re.compile(r"[+-]?(\d{1,300}(\.\d{0,300})?|\.\d{1,300})([eE][+-]?\d{1,3})?", re.ASCII)
 
 
+def is_known(name: str) -> bool:
+    """Whether `name` spells a unit, or one of several that it could mean."""
+    return name in UNITS or name in ALIASES or name in AMBIGUOUS
+
+
 def unit_named(name: str) -> Unit:
     """The unit that `name` spells. Raises KitError where it is unknown or could mean two things."""
     if name in UNITS:
         return UNITS[name]
-    if name in BITS_OR_BYTES - {"b"}:
+    if name in BITS_OR_BYTES:
         letter = name[0].upper()
         raise KitError(f"{name!r} could be bits or bytes: write {letter}bit, {letter}B (1000s) or {letter}iB (1024s)")
     if name in THOUSAND_OR_1024:

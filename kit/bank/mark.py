@@ -1,0 +1,134 @@
+"""What a typed answer is worth, against a question as it was drawn."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kit.bank.draw import shown_answer
+from kit.bank.typed_number import TypedNumber, read_number
+from kit.costmodel import units
+from kit.errors import KitError
+
+if TYPE_CHECKING:
+    from kit.bank.draw import Draw
+    from kit.bank.schema import NumberQuestion
+
+LETTERS = "abcdefghi"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """`expected` and `got` as a person reads them: letters of shown positions, or a number with its unit.
+
+    `chosen` are the indices in the file of what was picked, in the order typed; empty for numbers.
+    `note` says what probably went wrong, where that can be told; empty otherwise.
+    """
+
+    is_right: bool
+    expected: str
+    got: str
+    chosen: tuple[int, ...] = ()
+    note: str = ""
+
+
+def mark(draw: Draw, typed: str) -> Mark:
+    """The mark of `typed`. Raises KitError, with what is accepted, where it is no answer at all."""
+    question = draw.question
+    if question.kind == "number":
+        return mark_number(draw, question, typed)
+    if question.kind == "choice" or question.kind == "multi":
+        right = {index for index, option in enumerate(question.options) if option.correct}
+        return mark_options(draw, right, typed, is_single=question.kind == "choice")
+    if question.kind == "order":
+        return mark_order(draw, typed)
+    raise KitError(f"{question.id} is of kind {question.kind}, which is not marked from a typed line")
+
+
+def mark_options(draw: Draw, right: set[int], typed: str, *, is_single: bool) -> Mark:
+    positions = read_positions(typed, len(draw.order))
+    if is_single and len(positions) != 1:
+        raise KitError(f"{typed.strip()!r} names {len(positions)} options; exactly one is right")
+    chosen = tuple(draw.order[position] for position in positions)
+    expected = [position for position, index in enumerate(draw.order) if index in right]
+    missed, wrong = right - set(chosen), set(chosen) - right
+    note = "" if is_single else difference(len(missed), len(wrong))
+    return Mark(set(chosen) == right, letters(expected), letters(sorted(positions)), chosen, note)
+
+
+def difference(num_missed: int, num_wrong: int) -> str:
+    parts = [f"{num_missed} missed"] * bool(num_missed) + [f"{num_wrong} wrong"] * bool(num_wrong)
+    return ", ".join(parts)
+
+
+def mark_order(draw: Draw, typed: str) -> Mark:
+    positions = read_positions(typed, len(draw.order))
+    missing = [position for position in range(len(draw.order)) if position not in positions]
+    if missing:
+        raise KitError(f"{typed.strip()!r} leaves out {letters(missing)}; name every item once, first to last")
+    chosen = tuple(draw.order[position] for position in positions)
+    right = sorted(range(len(draw.order)), key=lambda position: draw.order[position])
+    num_placed = sum(index == place for place, index in enumerate(chosen))
+    note = "" if num_placed == len(chosen) else f"{num_placed} of {len(chosen)} in their place"
+    return Mark(positions == right, letters(right), letters(positions), chosen, note)
+
+
+def read_positions(typed: str, count: int) -> list[int]:
+    """Shown positions from letters or numbers: `b`, `a,c`, `acd`, `1 3`. Raises KitError for anything else."""
+    text = unicodedata.normalize("NFKC", typed).strip().lower()
+    known = LETTERS[:count]
+    accepted = f"letters {known[0]} to {known[-1]}, or numbers 1 to {count}"
+    parts = [part for part in re.split(r"[\s,;、.)(>]+|->", text) if part]
+    if not parts:
+        raise KitError("no answer", hint=accepted)
+    picked = [sign for part in parts for sign in (part if part.isalpha() else [part])]
+    positions = []
+    for sign in picked:
+        position = known.find(sign) if len(sign) == 1 and sign.isalpha() else number_of(sign) - 1
+        if not 0 <= position < count:
+            raise KitError(f"no option {sign!r}", hint=accepted)
+        if position in positions:
+            raise KitError(f"{sign!r} is named twice")
+        positions.append(position)
+    return positions
+
+
+def number_of(sign: str) -> int:
+    return int(sign) if sign.isascii() and sign.isdigit() and len(sign) < 3 else 0
+
+
+def letters(positions: list[int]) -> str:
+    return ", ".join(LETTERS[position] for position in positions)
+
+
+def mark_number(draw: Draw, question: NumberQuestion, typed: str) -> Mark:
+    assert draw.answer is not None, "a drawn number question has its answer"
+    number = read_number(typed, question.unit)
+    is_right = is_close(number.value, draw.answer, question.tolerance)
+    note = "" if is_right else slip(number, draw.answer, question)
+    return Mark(is_right, shown_answer(question, draw.answer), shown_answer(question, number.value), (), note)
+
+
+def is_close(got: int | float, expected: int | float, tolerance: float) -> bool:
+    """Within `tolerance` of the expected magnitude; an expected zero has to be met exactly, up to float rounding."""
+    slack = max(tolerance, 1e-9) * abs(expected)
+    return abs(got - expected) <= slack
+
+
+def slip(number: TypedNumber, expected: int | float, question: NumberQuestion) -> str:
+    """The unit that was probably mistaken, where the same figure is right in another one."""
+    dimension = units.unit_named(question.unit).dimension
+    written = number.unit or question.unit
+    for unit in units.UNITS.values():
+        if unit.dimension == dimension and unit.name != written:
+            value = units.convert(number.figure, unit.name, dimension)
+            if value and is_close(value, expected, question.tolerance):
+                return f"right in {unit.name}, and you wrote {written}"
+    if dimension == "B" and number.value:
+        if is_close(number.value / 8, expected, question.tolerance):
+            return "8 times too large: bits for bytes"
+        if is_close(number.value * 8, expected, question.tolerance):
+            return "8 times too small: divided by 8 as if bytes were bits"
+    return ""
