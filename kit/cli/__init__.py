@@ -1,0 +1,62 @@
+"""The command `shardkit`: one entry point, and what each way of ending prints and returns."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+PASSED, NOT_PASSED, USERS_MISTAKE, KITS_FAULT = 0, 1, 2, 3
+INTERRUPTED = 130  # 128 + SIGINT
+BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Runs one command (sys.argv unless `arguments` are given) and ends the process; never with a traceback."""
+    try:
+        code = run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:  # while the code below was already at work
+        code = INTERRUPTED
+    if code in (INTERRUPTED, BROKEN_PIPE):
+        silence()
+    sys.exit(code)
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of a command that has printed all it had to say."""
+    try:
+        prepare_streams()
+        from kit.cli.app import invoke
+
+        code = invoke(arguments)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        return BROKEN_PIPE
+    except Exception as error:
+        from kit.cli.ending import explain
+
+        return explain(error)
+
+
+def prepare_streams() -> None:
+    """Streams that were closed become /dev/null; what an encoding lacks is replaced and never raises."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  lives as long as the process
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace" if name == "stdin" else "backslashreplace")
+
+
+def silence() -> None:
+    """Nothing more is written, also not by the interpreter's own flush at exit."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            os.dup2(null, stream.fileno())
+        except (OSError, ValueError):  # a stream without a file, as in a test
+            continue
+    os.close(null)

@@ -1,0 +1,132 @@
+"""The commands and their options. Each hands over to its own module, which is imported when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kit.errors import KitError
+
+LANGUAGE = "Language of the questions [default: that of the locale]"
+
+BankOption = Annotated[Path | None, typer.Option("--bank", metavar="DIR", help="Folder that contains questions/")]
+LanguageOption = Annotated[str | None, typer.Option("--lang", metavar="en|zh", help=LANGUAGE)]
+TopicOption = Annotated[list[str] | None, typer.Option("--topic", "-t", metavar="TOPIC", help="Repeat for several")]
+KindOption = Annotated[list[str] | None, typer.Option("--kind", "-k", metavar="KIND", help="Repeat for several")]
+LevelOption = Annotated[
+    list[str] | None, typer.Option("--level", "-l", metavar="1..4", help="1 junior to 4 staff; repeat for several")
+]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A question, for example one that `list` shows")]
+
+app = typer.Typer(
+    name="shardkit",
+    help="Questions about distributed training, and a grader that runs your answer on several ranks.",
+    epilog="Begin with: shardkit list, shardkit quiz, shardkit start ID, shardkit grade FILE.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def invoke(arguments: list[str]) -> int:
+    """Runs one command and returns its exit code. Raises KitError for arguments that make no sense."""
+    command: Any = typer.main.get_command(app)
+    # What a usage error is called differs between releases of typer; they share the base of BadParameter.
+    usage_error: Any = typer.BadParameter.__mro__[2]
+    try:
+        ended = command.main(arguments or ["--help"], prog_name="shardkit", standalone_mode=False)
+    except usage_error as error:
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context is not None else "shardkit"
+        raise KitError(error.format_message().rstrip("."), hint=f"{path} --help") from None
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    return ended if isinstance(ended, int) else 0
+
+
+def version(is_asked: bool) -> None:
+    if is_asked:
+        from kit import __version__
+
+        typer.echo(f"shardkit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    _: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit", callback=version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command("list")
+def list_(
+    topic: TopicOption = None,
+    kind: KindOption = None,
+    level: LevelOption = None,
+    lang: LanguageOption = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object, with titles in both languages")] = False,
+    bank: BankOption = None,
+) -> None:
+    """List the questions: id, kind, level and title."""
+    from kit.cli import browse
+
+    browse.list_questions(bank, topic or [], kind or [], level or [], lang, as_json=json)
+
+
+@app.command()
+def show(
+    id: IdArgument,
+    lang: LanguageOption = None,
+    hints: Annotated[int, typer.Option("--hints", metavar="N", help="Also the first N hints", min=0)] = 0,
+    all: Annotated[bool, typer.Option("--all", help="Also every hint")] = False,
+    answer: Annotated[bool, typer.Option("--answer", help="Also the answer, the explanation and the sources")] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Which numbers and order of options")] = 0,
+    bank: BankOption = None,
+) -> None:
+    """Show one question; the answer only when asked for."""
+    from kit.cli import browse
+
+    browse.show_question(bank, id, lang, num_hints=None if all else hints, with_answer=answer, seed=seed)
+
+
+@app.command()
+def start(
+    id: IdArgument,
+    dir: Annotated[Path, typer.Option("--dir", "-d", metavar="DIR", help="Where to write the file")] = Path("."),
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there; it is kept as .bak")] = False,
+    bank: BankOption = None,
+) -> None:
+    """Write the starter of a code question, to be edited and graded."""
+    from kit.cli import start as command
+
+    command.write_starter(bank, id, dir, force=force)
+
+
+@app.command()
+def quiz(
+    topic: TopicOption = None,
+    kind: KindOption = None,
+    level: LevelOption = None,
+    count: Annotated[int, typer.Option("--count", "-n", metavar="N", help="How many questions", min=1)] = 10,
+    lang: LanguageOption = None,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Repeat a quiz that named this seed")] = None,
+    bank: BankOption = None,
+) -> None:
+    """Answer questions of kinds choice, multi and number, with hints and explanations."""
+    from kit.cli import quiz as command
+
+    command.run_quiz(bank, topic or [], kind or [], level or [], count, lang, seed)
+
+
+@app.command()
+def doctor(bank: BankOption = None) -> None:
+    """Check that this machine has what the commands need."""
+    from kit.cli import doctor as command
+
+    raise typer.Exit(command.examine(bank))

@@ -1,0 +1,168 @@
+"""A quiz as a state machine: questions and lines of text go in, a new state comes out; nothing is read or printed."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from kit.bank.draw import Draw
+from kit.bank.mark import Mark, mark
+from kit.errors import KitError
+
+KINDS = ("choice", "multi", "number")
+
+Phase = Literal["choosing", "asking", "told", "over"]
+Verdict = Literal["right", "wrong", "skipped"]
+Command = Literal["hint", "skip", "quit", "next"]
+Notice = Literal["hint", "no_more_hints", "not_taken"]
+
+COMMANDS: dict[str, Command] = {
+    "?": "hint",
+    "hint": "hint",
+    "s": "skip",
+    "skip": "skip",
+    "q": "quit",
+    "quit": "quit",
+    "exit": "quit",
+    "": "next",
+    "n": "next",
+    "next": "next",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one question; `mark` is None where it was skipped."""
+
+    draw: Draw
+    verdict: Verdict
+    num_hints: int
+    mark: Mark | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    right: int
+    wrong: int
+    skipped: int
+    not_asked: int
+    num_hints: int
+
+    @property
+    def answered(self) -> int:
+        return self.right + self.wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Quiz:
+    """`plan` holds the ids to be asked.
+
+    choosing: `wanted` is to be drawn and given to `present`. asking: `asked` waits for an answer or a command.
+    told: the last outcome is on the screen. over: nothing more is taken.
+    """
+
+    plan: tuple[str, ...]
+    phase: Phase
+    outcomes: tuple[Outcome, ...] = ()
+    asked: Draw | None = None
+    num_hints: int = 0
+    notice: Notice | None = None  # what the last line brought, where it was no answer
+    complaint: str = ""  # why a line was not taken; such a line never counts
+
+    @property
+    def number(self) -> int:
+        """Of the question on the screen, from 1."""
+        return len(self.outcomes) + (self.phase in ("choosing", "asking"))
+
+    @property
+    def wanted(self) -> str:
+        return self.plan[len(self.outcomes)]
+
+    @property
+    def last(self) -> Outcome:
+        return self.outcomes[-1]
+
+    @property
+    def is_last(self) -> bool:
+        return len(self.outcomes) == len(self.plan)
+
+    def score(self) -> Score:
+        counts = {
+            name: sum(outcome.verdict == name for outcome in self.outcomes) for name in ("right", "wrong", "skipped")
+        }
+        return Score(
+            **counts,
+            not_asked=len(self.plan) - len(self.outcomes),
+            num_hints=sum(outcome.num_hints for outcome in self.outcomes) + (self.num_hints if self.asked else 0),
+        )
+
+
+def begin(plan: Sequence[str]) -> Quiz:
+    return Quiz(tuple(plan), "choosing" if plan else "over")
+
+
+def present(quiz: Quiz, draw: Draw) -> Quiz:
+    """The drawn question `quiz.wanted` is asked."""
+    assert quiz.phase == "choosing" and draw.question.id == quiz.wanted
+    return replace(quiz, phase="asking", asked=draw, num_hints=0, notice=None, complaint="")
+
+
+def reply(quiz: Quiz, line: str) -> Quiz:
+    """What the learner typed: a command, or while asking an answer. What is neither leaves a complaint, no outcome."""
+    text = unicodedata.normalize("NFKC", line).strip()  # an input method for Chinese may type ？ and Ａ
+    command = COMMANDS.get(text.lower())
+    quiz = replace(quiz, notice=None, complaint="")
+    if quiz.phase == "asking":
+        return asked(quiz, command, text)
+    if quiz.phase == "told":
+        return told(quiz, command)
+    return quiz
+
+
+def end(quiz: Quiz) -> Quiz:
+    """No more input: a question without an answer counts as not asked."""
+    return replace(quiz, phase="over")
+
+
+def go_on(quiz: Quiz) -> Quiz:
+    """From a question that was told to the next one, or to the end."""
+    assert quiz.phase == "told"
+    return replace(quiz, phase="over" if quiz.is_last else "choosing", asked=None)
+
+
+def asked(quiz: Quiz, command: Command | None, text: str) -> Quiz:
+    assert quiz.asked is not None
+    if command == "quit":
+        return end(quiz)
+    if command == "skip":
+        return tell(quiz, "skipped", None)
+    if command == "hint":
+        return hint(quiz)
+    try:
+        given = mark(quiz.asked, text)
+    except KitError as error:
+        return replace(quiz, notice="not_taken", complaint="; ".join(filter(None, [error.message, error.hint])))
+    return tell(quiz, "right" if given.is_right else "wrong", given)
+
+
+def hint(quiz: Quiz) -> Quiz:
+    assert quiz.asked is not None
+    if quiz.num_hints == len(quiz.asked.question.hints):
+        return replace(quiz, notice="no_more_hints")
+    return replace(quiz, notice="hint", num_hints=quiz.num_hints + 1)
+
+
+def tell(quiz: Quiz, verdict: Verdict, given: Mark | None) -> Quiz:
+    assert quiz.asked is not None
+    outcome = Outcome(quiz.asked, verdict, quiz.num_hints, given)
+    return replace(quiz, phase="told", outcomes=(*quiz.outcomes, outcome), asked=None, num_hints=0)
+
+
+def told(quiz: Quiz, command: Command | None) -> Quiz:
+    if command == "quit":
+        return end(quiz)
+    if command == "next":
+        return go_on(quiz)
+    return replace(quiz, notice="not_taken")

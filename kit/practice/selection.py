@@ -1,0 +1,81 @@
+"""Which questions: by topic, kind and level, with what was meant where a word is unknown."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kit.bank.closest import closest
+from kit.bank.layout import Bank, require_topic
+from kit.bank.load import KINDS, LEVELS, Header
+from kit.errors import KitError
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Empty means every one."""
+
+    topics: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    levels: tuple[int, ...] = ()
+
+    def takes(self, header: Header) -> bool:
+        return (
+            (not self.topics or header.topic in self.topics)
+            and (not self.kinds or header.kind in self.kinds)
+            and (not self.levels or header.level in self.levels)
+        )
+
+    def __str__(self) -> str:
+        """As it was asked for: `--topic a --level 2`."""
+        return " ".join(
+            [
+                *(f"--topic {topic}" for topic in self.topics),
+                *(f"--kind {kind}" for kind in self.kinds),
+                *(f"--level {level}" for level in self.levels),
+            ]
+        )
+
+
+def selection(bank: Bank, topics: Sequence[str], kinds: Sequence[str], levels: Sequence[str]) -> Selection:
+    """From words; each may hold several, `1,2`. Raises KitError for a word that names nothing."""
+    return Selection(
+        tuple(require_topic(bank, topic) for topic in words(topics)),
+        tuple(map(require_kind, words(kinds))),
+        tuple(map(require_level, words(levels))),
+    )
+
+
+def words(texts: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(word.strip() for text in texts for word in text.split(",") if word.strip()))
+
+
+def require_kind(kind: str) -> str:
+    if kind in KINDS:
+        return kind
+    near = closest(kind, KINDS)
+    raise KitError(f"no kind {kind!r}; {'closest' if near else 'there are'}: {', '.join(near or KINDS)}")
+
+
+def require_level(level: str) -> int:
+    if level in map(str, LEVELS):
+        return int(level)
+    raise KitError(f"no level {level!r}; levels are {', '.join(map(str, LEVELS))}, from junior to staff")
+
+
+def selected(headers: Sequence[Header], wanted: Selection) -> list[Header]:
+    """The headers that are wanted. Raises KitError where none is left."""
+    found = [header for header in headers if wanted.takes(header)]
+    if not found:
+        raise KitError(
+            f"no question is {wanted}" if str(wanted) else "the bank has no questions", hint="`shardkit list` shows all"
+        )
+    return found
+
+
+def shuffled_ids(headers: Sequence[Header], count: int, seed: int) -> tuple[str, ...]:
+    """At most `count` ids in an order that the seed alone decides."""
+    ids = sorted(header.id for header in headers)
+    random.Random(f"order:{seed}").shuffle(ids)
+    return tuple(ids[:count])

@@ -1,0 +1,136 @@
+"""One question on the screen: what is asked, and, apart from it, what answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from rich.text import Text
+
+from kit.bank.draw import Draw
+from kit.bank.mark import LETTERS
+from kit.bank.schema import CodeQuestion, NumberQuestion, Source
+from kit.costmodel import units
+from kit.screen.page import Page
+from kit.screen.wrap import Prose
+
+
+def show_task(page: Page, draw: Draw) -> None:
+    """Title, prompt, interface or options, and in which unit a number is wanted. Gives nothing away."""
+    question = draw.question
+    page.line(question.title.get(page.language), style="bold")
+    page.line(", ".join([question.id, page.say(question.kind), page.say("level", level=question.level)]), style="dim")
+    page.blank()
+    page.markdown(draw.prompt(page.language))
+    if question.kind == "code":
+        show_interface(page, question)
+    elif question.kind == "number":
+        show_units(page, draw, question)
+    else:
+        show_options(page, draw)
+    if question.requires:
+        page.blank()
+        page.line(page.say("requires", ids=", ".join(question.requires)))
+    if question.as_of:
+        page.blank()
+        page.line(page.say("as_of", month=question.as_of), style="dim")
+
+
+def show_interface(page: Page, question: CodeQuestion) -> None:
+    page.heading(page.say("interface"))
+    for line in question.interface:
+        page.line(line, indent="  ")
+    page.heading(page.say("points"))
+    page.line(", ".join(f"{proof} {points}" for proof, points in question.points.items()), indent="  ")
+
+
+def show_units(page: Page, draw: Draw, question: NumberQuestion) -> None:
+    page.heading(page.say("convention"))
+    page.markdown(draw.text(question.convention, page.language), "  ")
+    page.blank()
+    page.line(unit_wanted(page, question), style="dim")
+
+
+def unit_wanted(page: Page, question: NumberQuestion) -> str:
+    dimension = units.unit_named(question.unit).dimension
+    if dimension in ("B", "s", "fraction", "count"):
+        return page.say(f"unit_{dimension}")
+    return page.say("unit", unit=question.unit)
+
+
+def show_options(page: Page, draw: Draw) -> None:
+    options = draw.options(page.language)
+    if options:
+        page.blank()
+    for letter, option in zip(LETTERS, options, strict=False):
+        page.markdown(option, f"  {letter}  ", "     ")
+
+
+def show_hint(page: Page, draw: Draw, number: int) -> None:
+    """The hint with that number, counted from 1."""
+    hints = draw.question.hints
+    page.line(page.say("hint", number=number, count=len(hints)), style="bold")
+    page.markdown(draw.text(hints[number - 1], page.language), "  ")
+
+
+def show_follow_ups(page: Page, draw: Draw, *, with_answers: bool) -> None:
+    page.heading(page.say("follow_ups"))
+    for number, follow_up in enumerate(draw.question.follow_ups, 1):
+        if number > 1 and with_answers:
+            page.blank()
+        page.markdown(draw.text(follow_up.question, page.language), f"  {number}. ", "     ")
+        if with_answers:
+            page.markdown(draw.text(follow_up.answer, page.language), "     ", style="dim")
+
+
+def show_explanation(page: Page, draw: Draw) -> None:
+    if draw.question.kind == "number":
+        page.heading(page.say("working"))
+        page.markdown(draw.working(page.language), "  ")
+    page.heading(page.say("explanation"))
+    page.markdown(draw.text(draw.question.explanation, page.language), "  ")
+
+
+def show_sources(page: Page, sources: Sequence[Source]) -> None:
+    page.heading(page.say("sources"))
+    for source in sources:
+        line = ", ".join(filter(None, [source.title, source.where, source.date]))
+        page.print(Prose(Text(page.readable(line)), Text("  - "), Text("    ")))
+        if source.url:
+            page.unbroken(f"    {source.url}", style="dim")
+
+
+def show_options_with_reasons(page: Page, draw: Draw, chosen: Collection[int] = ()) -> None:
+    """Every option with whether it is right, and why. `chosen`: indices in the file, which are marked."""
+    question = draw.question
+    assert question.kind == "choice" or question.kind == "multi", question.kind
+    for position, (index, text) in enumerate(zip(draw.order, draw.options(page.language), strict=True)):
+        option = question.options[index]
+        page.blank()
+        mark = ">" if index in chosen else " "
+        page.markdown(text, f"{mark} {LETTERS[position]}  ", "     ")
+        verdict = page.say("option_right" if option.correct else "option_wrong")
+        lead = Text(verdict, style="bold green" if option.correct else "bold red")
+        page.markdown(draw.text(option.why, page.language), "     ", lead=lead)
+
+
+def show_answer(page: Page, draw: Draw, reference: str | None) -> None:
+    """All that `show` keeps back unless asked; `reference` is the source of a code question's answer."""
+    question = draw.question
+    page.heading(page.say("answer"))
+    if question.kind == "choice" or question.kind == "multi":
+        show_options_with_reasons(page, draw)
+    elif question.kind == "number":
+        page.line(str(draw.values()["answer"]), indent="  ")
+    elif question.kind == "order":
+        for number, item in enumerate(question.items, 1):
+            page.markdown(draw.text(item, page.language), f"  {number}. ", "     ")
+    elif question.kind == "open":
+        page.markdown(draw.text(question.model_answer, page.language), "  ")
+    elif question.kind == "predict":
+        page.line(question.expect, indent="  ")
+    elif reference is None:
+        page.line(page.say("no_reference"), indent="  ")
+    else:
+        page.source(reference)
+    show_explanation(page, draw)
+    show_sources(page, question.sources)

@@ -1,0 +1,85 @@
+"""What the screens say around a question, in both languages."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Language = Literal["en", "zh"]
+
+WORDS: dict[str, dict[Language, str]] = {
+    # kinds of questions
+    "code": {"en": "code", "zh": "编程"},
+    "choice": {"en": "choice", "zh": "单选"},
+    "multi": {"en": "multi", "zh": "多选"},
+    "number": {"en": "number", "zh": "数值"},
+    "order": {"en": "order", "zh": "排序"},
+    "predict": {"en": "predict", "zh": "预测"},
+    "open": {"en": "open", "zh": "问答"},
+    "level": {"en": "level {level}", "zh": "{level} 级"},
+    # the list
+    "head_id": {"en": "ID", "zh": "ID"},
+    "head_kind": {"en": "KIND", "zh": "题型"},
+    "head_level": {"en": "LEVEL", "zh": "级别"},
+    "head_title": {"en": "TITLE", "zh": "标题"},
+    # parts of a question
+    "interface": {"en": "Interface", "zh": "接口"},
+    "points": {"en": "Points", "zh": "分值"},
+    "options": {"en": "Options", "zh": "选项"},
+    "unit": {"en": "In {unit}, or with a unit of your own", "zh": "单位 {unit}，也可以自带单位"},
+    "unit_B": {
+        "en": "With its unit: 12 GB, 11.2 GiB or 1.2e10 B",
+        "zh": "请带单位，例如 12 GB、11.2 GiB 或 1.2e10 B",
+    },
+    "unit_s": {"en": "With its unit: 35 ms or 0.035 s", "zh": "请带单位，例如 35 ms 或 0.035 s"},
+    "unit_fraction": {"en": "As 3/8, 0.375 or 37.5%", "zh": "写成 3/8、0.375 或 37.5% 都可以"},
+    "unit_count": {"en": "A plain number: 1536, 1.5e3 or 3/2", "zh": "直接写数，例如 1536、1.5e3 或 3/2"},
+    "requires": {"en": "Study first: {ids}", "zh": "建议先做：{ids}"},
+    "as_of": {"en": "As of {month}", "zh": "截至 {month}"},
+    "hint": {"en": "Hint {number} of {count}", "zh": "提示 {number}/{count}"},
+    "explanation": {"en": "Explanation", "zh": "解析"},
+    "working": {"en": "Worked with these numbers", "zh": "代入本题数字"},
+    "convention": {"en": "Convention", "zh": "口径"},
+    "follow_ups": {"en": "An interviewer would go on", "zh": "面试官可能追问"},
+    "sources": {"en": "Sources", "zh": "出处"},
+    "answer": {"en": "Answer", "zh": "答案"},
+    "reference": {"en": "Reference: {path}", "zh": "参考实现：{path}"},
+    "no_reference": {"en": "The bank has no reference for this question.", "zh": "题库中没有这道题的参考实现。"},
+    "next_code": {"en": "Begin: {command}", "zh": "开始做：{command}"},
+    "more_hints": {"en": "A hint ({count} left): {command}", "zh": "看提示（还有 {count} 条）：{command}"},
+    # quiz
+    "question_of": {"en": "Question {number} of {count}", "zh": "第 {number}/{count} 题"},
+    "ask_choice": {"en": "One letter; ? hint, s skip, q quit", "zh": "输入一个字母；? 提示，s 跳过，q 退出"},
+    "ask_multi": {
+        "en": "Every right letter, as in: a c; ? hint, s skip, q quit",
+        "zh": "输入所有正确选项的字母，例如 a c；? 提示，s 跳过，q 退出",
+    },
+    "ask_number": {"en": "A number; ? hint, s skip, q quit", "zh": "输入数值；? 提示，s 跳过，q 退出"},
+    "ask_next": {"en": "Enter: next question, q: quit", "zh": "回车：下一题，q：退出"},
+    "ask_end": {"en": "Enter: the score", "zh": "回车：看成绩"},
+    "not_taken": {"en": "That is no answer, and does not count: {why}", "zh": "这不是有效的答案，不计分：{why}"},
+    "accepted": {
+        "en": "letters a to {last}, or numbers 1 to {count}",
+        "zh": "可以用字母 a 到 {last}，或数字 1 到 {count}",
+    },
+    "no_more_hints": {"en": "There are no more hints.", "zh": "没有更多提示了。"},
+    "right": {"en": "Right", "zh": "正确"},
+    "wrong": {"en": "Wrong", "zh": "错误"},
+    "skipped": {"en": "Skipped", "zh": "已跳过"},
+    "your_answer": {"en": "Your answer: {given}", "zh": "你的答案：{given}"},
+    "right_answer": {"en": "Right answer: {answer}", "zh": "正确答案：{answer}"},
+    "within": {"en": " (accepted within {percent}%)", "zh": "（误差 {percent}% 以内算对）"},
+    "option_right": {"en": "Right. ", "zh": "对。"},
+    "option_wrong": {"en": "Wrong. ", "zh": "错。"},
+    "comma": {"en": ", ", "zh": "，"},
+    "score": {"en": "{right} of {asked} right", "zh": "答对 {right}/{asked} 题"},
+    "num_skipped": {"en": "{count} skipped", "zh": "跳过 {count} 题"},
+    "num_left": {"en": "{count} not asked", "zh": "未作答 {count} 题"},
+    "num_hints": {"en": "{count} hints used", "zh": "用了 {count} 条提示"},
+    "nothing_asked": {"en": "No question was answered.", "zh": "没有作答任何题目。"},
+    "again": {"en": "The same questions again: --seed {seed}", "zh": "重做同样的题目：--seed {seed}"},
+    "num_questions": {"en": "{count} questions", "zh": "共 {count} 题"},
+}
+
+
+def say(language: Language, key: str, **values: object) -> str:
+    return WORDS[key][language].format(**values)
