@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 
 def run_cases(inputs):
-    """What this rank saw in each case: a tree, {"raised": type}, or None where it is not in the group."""
+    """What this rank saw in each case: a tree, {"raised": ..., "says": ...}, or None where it is not in the group."""
     groups = [dist.group.WORLD, *(dist.new_group(ranks) for ranks in inputs["groups"])]
     seen = []
     for number, case in enumerate(inputs["cases"]):
@@ -24,7 +24,7 @@ def run_cases(inputs):
         try:
             seen.append(_COLLECTIVES[case["name"]](case, group))
         except (RuntimeError, ValueError) as error:
-            seen.append({"raised": type(error).__name__})
+            seen.append({"raised": type(error).__name__, "says": str(error)})
     return seen
 
 
