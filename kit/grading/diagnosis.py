@@ -56,7 +56,7 @@ class Diagnosis:
         if self.max_relative_error is None:
             return ""
         if math.isinf(self.max_relative_error):
-            return "expected zero"
+            return "not finite" if any(self.expected) else "expected zero"
         return f"largest error {self.max_relative_error:.2g} x its largest magnitude"
 
     def lines(self) -> list[str]:
