@@ -46,8 +46,11 @@ class Bank:
     def mutants(self, question_id: str) -> Path:
         return self.answers / f"{question_id}.mutants.yaml"
 
+    def variants_folder(self, question_id: str) -> Path:
+        return self.answers / f"{question_id}.variants"
+
     def variants(self, question_id: str) -> list[Path]:
-        return sorted((self.answers / f"{question_id}.variants").glob("*.py"))
+        return sorted(self.variants_folder(question_id).glob("*.py"))
 
     def ids(self) -> list[str]:
         """Every question's id, sorted."""
