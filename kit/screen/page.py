@@ -9,7 +9,6 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from kit.screen.code import code_block
-from kit.screen.markdown import Markdown
 from kit.screen.terminal import MAX_PROSE_WIDTH, Terminal, detect, require_language
 from kit.screen.words import Language, say
 from kit.screen.wrap import Prose
@@ -60,6 +59,8 @@ class Page:
     def markdown(
         self, source: str, first: str = "", rest: str | None = None, style: str = "", lead: Text | None = None
     ) -> None:
+        from kit.screen.markdown import Markdown  # a list shows none
+
         self.console.print(Markdown(source, self.terminal, first, first if rest is None else rest, style, lead))
 
     def source(self, text: str, language: str = "python") -> None:
