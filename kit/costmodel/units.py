@@ -124,10 +124,10 @@ def parse(text: str, unit: str | None = None) -> int | float:
 
 
 def to_number(value: Fraction) -> int | float:
-    try:
-        return value.numerator if value.denominator == 1 else float(value)
-    except OverflowError:
-        raise KitError("the number is too large") from None
+    """An int where the value is whole. Raises KitError beyond what a float can hold."""
+    if abs(value) >= 2**1024:
+        raise KitError("the number is too large")
+    return value.numerator if value.denominator == 1 else float(value)
 
 
 def convert(value: int | float, unit: str, into: str) -> int | float:
@@ -136,6 +136,9 @@ def convert(value: int | float, unit: str, into: str) -> int | float:
     if source.dimension != target.dimension:
         raise KitError(f"{unit} is a unit of {source.dimension}, {into} is one of {target.dimension}")
     return to_number(Fraction(value) * source.factor / target.factor)
+
+
+PREFIXES = {"bit": "KMGT", "bit/s": "KMGT", "B/s": "KMGT", "FLOP": "KMGTPEZ", "FLOP/s": "KMGTPE"}
 
 
 def show(value: int | float, unit: str) -> str:
@@ -149,8 +152,8 @@ def show(value: int | float, unit: str) -> str:
         return digits(value)
     if unit == "B" and abs(value) >= 1000:
         return f"{scaled(value, 'KMGTPE', 1000, 'B')} ({scaled(value, 'KMGTPE', 1024, 'iB')})"
-    if unit in ("bit", "FLOP", "FLOP/s", "B/s", "bit/s"):
-        return scaled(value, {"bit": "KMGT", "bit/s": "KMGT", "B/s": "KMGT"}.get(unit, "KMGTPE"), 1000, unit)
+    if unit in PREFIXES:
+        return scaled(value, PREFIXES[unit], 1000, unit)
     if unit == "s":
         return duration(value)
     return f"{digits(value)}{'' if unit == '%' else ' '}{unit}"
