@@ -20,10 +20,10 @@ ARROWS = {
     "errors": set(),
     "costmodel": {"errors"},
     "bank": {"costmodel", "errors"},
-    "practice": {"bank", "errors"},
-    "screen": {"practice", "bank", "errors"},
+    "practice": {"bank", "costmodel", "errors"},
+    "screen": {"practice", "bank", "costmodel", "errors"},
     "world": {"errors"},
-    "grading": {"world", "bank", "errors"},
+    "grading": {"world", "bank", "costmodel", "errors"},
     "cli": {"screen", "practice", "grading", "world", "bank", "costmodel", "errors", "__init__"},
 }
 
