@@ -1,0 +1,367 @@
+"""Checks of collectives/ring_all_reduce."""
+
+import torch
+import torch.distributed as dist
+
+from kit.grading import Scenario, compare, fail
+
+GUARD = 3  # elements before and after the tensor in its buffer, which nobody may write
+WORLD = -1  # stands for group=None
+
+# Integers of at most this magnitude, so that the sum over four ranks is exact in the dtype, in whatever order.
+EXACT = {torch.float64: 2**20, torch.float32: 2**20, torch.float16: 2**8, torch.bfloat16: 2**5}
+
+
+def all_reduce_each(solution, inputs):
+    """Runs every case on this rank; a barrier before each and one after the last separate them in the trace."""
+    groups = [dist.new_group(members) for members in inputs["groups"]]
+    for case in inputs["cases"]:
+        dist.barrier()
+        if case["group"] is None:
+            continue
+        buffer = case["buffer"]
+        tensor = buffer[GUARD : buffer.numel() - GUARD].view(case["shape"])
+        group = None if case["group"] == WORLD else groups[case["group"]]
+        solution.ring_all_reduce(tensor, group)
+    dist.barrier()
+    return [case["buffer"] for case in inputs["cases"]]
+
+
+# --- inputs -----------------------------------------------------------------------------------------------------------
+
+
+def draw(rng, shape, dtype, exact):
+    numel = 2 * GUARD + torch.Size(shape).numel()
+    if not exact:
+        return torch.randn(numel, generator=rng, dtype=torch.float64).to(dtype)
+    bound = EXACT[dtype]
+    return torch.randint(-bound, bound + 1, (numel,), generator=rng).to(dtype)
+
+
+def make_case(rng, world_size, kind, shape, dtype=torch.float64, partition=None, exact=True):
+    """`partition`: disjoint groups that reduce at the same time; None means all ranks, as group=None."""
+    return {
+        "kind": kind,
+        "shape": list(shape),
+        "dtype": dtype,
+        "groups": partition or [list(range(world_size))],
+        "is_world": partition is None,
+        "buffers": [draw(rng, shape, dtype, exact) for _ in range(world_size)],
+    }
+
+
+def ring_problem(rng, world_size):
+    n = world_size
+    k = int(torch.randint(2, 6, (), generator=rng))
+    cases = [
+        make_case(rng, n, "even", [n * k]),
+        make_case(rng, n, "even", [2, n, k]),
+        make_case(rng, n, "uneven", [n * k + 1]),
+        make_case(rng, n, "uneven", [n * k + n - 1]),
+        make_case(rng, n, "uneven", [n + 1, 2 * n + 1]),
+        make_case(rng, n, "tiny", [n - 1]),
+        make_case(rng, n, "tiny", [1]),
+        make_case(rng, n, "tiny", []),
+        make_case(rng, n, "tiny", [0]),
+        make_case(rng, n, "tiny", [2, 0]),
+        make_case(rng, n, "dtype", [n * k], torch.float64, exact=False),
+        make_case(rng, n, "dtype", [n * k], torch.float32),
+        make_case(rng, n, "dtype", [n * k], torch.float16),
+        make_case(rng, n, "dtype", [n * k], torch.bfloat16),
+    ]
+    return {"groups": [], "cases": cases}
+
+
+PARTITIONS = {
+    1: [[[0]]],
+    2: [[[1]], [[0], [1]]],
+    3: [[[1, 2]], [[0, 2], [1]]],
+    4: [[[1, 2, 3]], [[0, 2], [1, 3]], [[0, 1, 3]]],
+}
+
+
+def subgroup_problem(rng, world_size):
+    cases = []
+    for partition in PARTITIONS[world_size]:
+        n = max(len(members) for members in partition)
+        cases.append(make_case(rng, world_size, "subgroup", [2 * n + 1], partition=partition))
+    groups = [members for partition in PARTITIONS[world_size] for members in partition]
+    return {"groups": groups, "cases": cases}
+
+
+def members_of(case, rank):
+    """The group that this rank reduces in, or None."""
+    return next((members for members in case["groups"] if rank in members), None)
+
+
+def rank_inputs(problem, rank):
+    cases = []
+    for case in problem["cases"]:
+        members = members_of(case, rank)
+        group = problem["groups"].index(members) if members and not case["is_world"] else None
+        cases.append(
+            {"group": WORLD if case["is_world"] else group, "shape": case["shape"], "buffer": case["buffers"][rank]}
+        )
+    return {"groups": problem["groups"], "cases": cases}
+
+
+def expected(problem):
+    """For each case and rank the tensor that it should hold: the group's sum, or its own where it is in no group."""
+    results = []
+    for case in problem["cases"]:
+        parts = [middle(buffer).double() for buffer in case["buffers"]]
+        sums = []
+        for rank in range(len(parts)):
+            members = members_of(case, rank) or [rank]
+            sums.append(torch.stack([parts[member] for member in members]).sum(0).to(case["dtype"]))
+        results.append(sums)
+    return results
+
+
+def middle(buffer):
+    return buffer[GUARD : buffer.numel() - GUARD]
+
+
+# --- what checks look at ----------------------------------------------------------------------------------------------
+
+
+def check_sums(run, *kinds):
+    for index, case in enumerate(run.problem["cases"]):
+        if case["kind"] not in kinds:
+            continue
+        for rank, returned in enumerate(run.ranks):
+            compare(
+                middle(returned[index]),
+                run.expected[index][rank],
+                what="sum",
+                rank=rank,
+                suspects=suspects_of(case, rank),
+                where=describe(case, rank),
+            )
+
+
+def suspects_of(case, rank):
+    """What a tensor that is not the group's sum may be instead."""
+    members = members_of(case, rank)
+    if members is None or len(members) == 1:
+        return {}
+    parts = [middle(buffer).double() for buffer in case["buffers"]]
+    total = torch.stack([parts[member] for member in members]).sum(0)
+    suspects = {
+        "this rank's own tensor: nothing was written": parts[rank],
+        "the mean over ranks: averaged, where the sum was asked for": total / len(members),
+    }
+    if len(members) < len(parts):
+        suspects["the sum over all ranks of WORLD, not over those of the group"] = torch.stack(parts).sum(0)
+    return {label: suspect.to(case["dtype"]) for label, suspect in suspects.items()}
+
+
+def describe(case, rank):
+    members = members_of(case, rank)
+    tensor = f"a tensor of shape {case['shape']}"
+    if case["is_world"]:
+        return f"{len(members)} ranks, {tensor}"
+    return f"{tensor} in the group of global ranks {members}" if members else f"{tensor} on a rank in no group"
+
+
+def name_of(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+def operations_by_case(run, rank):
+    """This rank's operations, one list for each case."""
+    sections = [[]]
+    for operation in run.trace.operations(rank):
+        if operation.name == "barrier" and len(operation.group) == run.world_size:
+            sections.append([])
+        else:
+            sections[-1].append(operation)
+    num_cases = len(run.problem["cases"])
+    if len(sections) != num_cases + 2:
+        fail(f"rank {rank} called barrier: a ring needs send and recv only")
+    return sections[1:-1]
+
+
+def each_case(run):
+    """(rank, case, this rank's operations in it), for every rank and case."""
+    for rank in range(run.world_size):
+        for case, operations in zip(run.problem["cases"], operations_by_case(run, rank), strict=True):
+            yield rank, case, operations
+
+
+def sends(operations):
+    return [operation for operation in operations if operation.name == "send"]
+
+
+def numel_of(case):
+    return torch.Size(case["shape"]).numel()
+
+
+def ceil_chunk(case, world_size):
+    return -(-numel_of(case) // world_size)
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+RING = Scenario(
+    all_reduce_each,
+    problem=ring_problem,
+    rank_inputs=rank_inputs,
+    expected=expected,
+    world_sizes=(1, 2, 3, 4),
+    gloo=(2, 4),
+    deadline_s=20,
+)
+
+SUBGROUPS = Scenario(
+    all_reduce_each,
+    problem=subgroup_problem,
+    rank_inputs=rank_inputs,
+    expected=expected,
+    world_sizes=(1, 2, 3, 4),
+    gloo=(4,),
+    deadline_s=20,
+)
+
+
+@RING.check("values")
+def test_every_rank_holds_the_sum(run):
+    """Every rank's tensor is overwritten with the sum over ranks, one-dimensional or not."""
+    check_sums(run, "even")
+
+
+@RING.check("values")
+def test_any_number_of_elements_is_summed(run):
+    """A number of elements that n does not divide, fewer than n, one, none: all are summed to the last element."""
+    check_sums(run, "uneven", "tiny")
+
+
+@RING.check("values")
+def test_each_dtype_is_summed_in_itself(run):
+    """float64 keeps its 53 bits; float32, float16 and bfloat16 come back as they went in."""
+    check_sums(run, "dtype")
+
+
+@SUBGROUPS.check("values")
+def test_a_subgroup_sums_its_own_members(run):
+    """A group that does not start at rank 0, one with a gap, two groups at once: each sums its members only."""
+    check_sums(run, "subgroup")
+
+
+@RING.check("traffic")
+def test_only_send_and_receive_are_used(run):
+    """No collective: every operation is a send or a receive."""
+    for rank, _, operations in each_case(run):
+        for operation in operations:
+            if operation.name not in ("send", "recv"):
+                fail(f"rank {rank} called {operation.name} at {operation.site}: use send and receive only")
+
+
+@RING.check("traffic")
+def test_messages_go_to_ring_neighbours(run):
+    """Rank r talks to r-1 and r+1 (mod n) and to nobody else."""
+    n = run.world_size
+    for rank, _, operations in each_case(run):
+        neighbours = {(rank - 1) % n, (rank + 1) % n}
+        for operation in operations:
+            if operation.peer is not None and operation.peer not in neighbours:
+                direction = "sent to" if operation.name == "send" else "received from"
+                fail(
+                    f"rank {rank} of {n} {direction} rank {operation.peer} at {operation.site}; "
+                    f"its neighbours in the ring are {sorted(neighbours)}"
+                )
+
+
+@RING.check("traffic")
+def test_a_rank_sends_two_n_minus_1_chunks(run):
+    """A rank sends at most 2(n-1) messages (exactly so when n divides), none longer than ceil(numel / n) elements."""
+    n = run.world_size
+    for rank, case, operations in each_case(run):
+        chunk = ceil_chunk(case, n)
+        longest = max((operation.numel for operation in sends(operations)), default=0)
+        if longest > chunk:
+            fail(
+                f"rank {rank} of {n} sent {longest} elements in one message; a chunk of a tensor with "
+                f"{numel_of(case)} elements has at most {chunk}"
+            )
+        num_sends = len(sends(operations))
+        is_exact = numel_of(case) > 0 and numel_of(case) % n == 0
+        if num_sends > 2 * (n - 1) or (is_exact and num_sends < 2 * (n - 1)):
+            bound = "" if is_exact else "at most "
+            fail(f"rank {rank} of {n} sent {num_sends} messages; a ring takes {bound}2(n-1) = {2 * (n - 1)}")
+
+
+@RING.check("traffic")
+def test_bytes_sent_are_those_of_a_ring(run):
+    """Exactly 2(n-1)/n of the bytes when n divides; else at most 2(n-1) ceil(numel / n) elements, and none left out."""
+    n = run.world_size
+    totals = [0] * len(run.problem["cases"])
+    for rank in range(n):
+        for index, operations in enumerate(operations_by_case(run, rank)):
+            case = run.problem["cases"][index]
+            sent_bytes = sum(operation.sent_bytes for operation in operations)
+            totals[index] += sent_bytes
+            most_bytes = 2 * (n - 1) * ceil_chunk(case, n) * case["dtype"].itemsize
+            is_exact = numel_of(case) % n == 0
+            if sent_bytes > most_bytes or (is_exact and sent_bytes < most_bytes):
+                bound = "exactly" if is_exact else "at most"
+                fail(
+                    f"rank {rank} of {n} sent {sent_bytes} B for {numel_of(case)} elements of "
+                    f"{name_of(case['dtype'])}; a ring sends {bound} {most_bytes} B"
+                )
+    for case, total in zip(run.problem["cases"], totals, strict=True):
+        least_bytes = 2 * (n - 1) * numel_of(case) * case["dtype"].itemsize
+        if total < least_bytes:
+            fail(
+                f"{n} ranks together sent {total} B for {numel_of(case)} elements of {name_of(case['dtype'])}; "
+                f"each element travels 2(n-1) times, which is {least_bytes} B: some were left out"
+            )
+
+
+@RING.completes
+def test_every_rank_finishes(run):
+    """No rank hangs, crashes or leaves a message unmatched, also when a send waits for its receiver."""
+
+
+@SUBGROUPS.completes
+def test_every_rank_of_a_subgroup_finishes(run):
+    """The same inside groups: the peers are counted inside the group."""
+
+
+@RING.check("discipline")
+def test_every_rank_holds_the_same_bits(run):
+    """Each chunk is summed in one order, so all ranks agree to the last bit."""
+    for index, case in enumerate(run.problem["cases"]):
+        if case["kind"] not in ("even", "dtype"):
+            continue
+        first = middle(run.ranks[0][index])
+        for rank, returned in enumerate(run.ranks):
+            if not torch.equal(middle(returned[index]), first):
+                apart = int((middle(returned[index]) != first).sum())
+                fail(
+                    f"rank {rank} and rank 0 differ in {apart} of {first.numel()} elements "
+                    f"of {name_of(case['dtype'])}: replicas that are not equal bit for bit drift apart"
+                )
+
+
+@RING.check("discipline")
+def test_memory_around_the_tensor_is_left_alone(run):
+    """The tensor is a view into a larger buffer, of which nothing else is written."""
+    for index, case in enumerate(run.problem["cases"]):
+        for rank, returned in enumerate(run.ranks):
+            before, after = case["buffers"][rank], returned[index]
+            for part in (slice(0, GUARD), slice(before.numel() - GUARD, before.numel())):
+                if not torch.equal(before[part], after[part]):
+                    fail(f"rank {rank}: memory outside of the tensor (shape {case['shape']}) was overwritten")
+
+
+@RING.check("discipline")
+def test_nothing_is_left_in_flight(run):
+    """Every isend and irecv is waited for before the function returns."""
+    for rank, _, operations in each_case(run):
+        for operation in operations:
+            if not operation.waited:
+                fail(
+                    f"rank {rank} never waited for its {operation.name} at {operation.site}: "
+                    "the buffer is still in flight when the caller goes on"
+                )

@@ -1,0 +1,461 @@
+"""Checks of pp/gpipe."""
+
+import torch
+import torch.distributed as dist
+
+from kit.grading import Scenario, compare, fail
+
+
+class Stage:
+    """One stage, y = tanh(x W^T + b), as a schedule sees it."""
+
+    def __init__(self, weight, bias, input_shapes, is_first, is_last):
+        self.num_microbatches = len(input_shapes)
+        self.dtype = weight.dtype
+        self._input_shapes = [tuple(shape) for shape in input_shapes]
+        self._weight, self._bias = weight.requires_grad_(), bias.requires_grad_()
+        self._is_first, self._is_last = is_first, is_last
+        self._saved = {}  # microbatch -> (x, y, what the caller was given)
+        self._log = []  # "F" or "B" and the microbatch, in the order of the calls
+
+    def input_shape(self, mb):
+        return self._input_shapes[mb]
+
+    def forward(self, mb, x):
+        if mb in self._saved:
+            raise RuntimeError(f"stage.forward: microbatch {mb} has already been forwarded")
+        self._match(f"stage.forward: the input of microbatch {mb}", x, self._input_shapes[mb])
+        self._log.append(["F", mb])
+        x = x.detach().requires_grad_(not self._is_first)  # the caller's memory, as autograd would save it
+        y = torch.tanh(torch.nn.functional.linear(x, self._weight, self._bias))
+        given = y.detach().requires_grad_(self._is_last)
+        self._saved[mb] = (x, y, given)
+        return given
+
+    def loss_backward(self, mb, loss):
+        if not self._is_last:
+            raise RuntimeError("stage.loss_backward: only the last stage has a loss; the others call stage.backward")
+        given = self._saved[mb][2] if self._saved.get(mb) else None
+        if given is None:
+            raise RuntimeError(f"stage.loss_backward: microbatch {mb} has no forward that waits for its backward")
+        grad_output = None
+        if isinstance(loss, torch.Tensor) and loss.requires_grad:
+            (grad_output,) = torch.autograd.grad(loss, given, retain_graph=True, allow_unused=True)
+        if grad_output is None:
+            raise RuntimeError(f"stage.loss_backward: the loss does not depend on the output of microbatch {mb}")
+        return self._backward(mb, grad_output)
+
+    def backward(self, mb, gy):
+        if self._is_last:
+            raise RuntimeError("stage.backward: the last stage calls stage.loss_backward with its loss")
+        if not self._saved.get(mb):
+            raise RuntimeError(f"stage.backward: microbatch {mb} has no forward that waits for its backward")
+        self._match(f"stage.backward: the output gradient of microbatch {mb}", gy, self._saved[mb][1].shape)
+        return self._backward(mb, gy)
+
+    def _backward(self, mb, grad_output):
+        self._log.append(["B", mb])
+        x, y, _ = self._saved[mb]
+        self._saved[mb] = None
+        y.backward(grad_output)
+        return x.grad
+
+    def _match(self, what, tensor, shape):
+        if tuple(tensor.shape) != tuple(shape) or tensor.dtype != self.dtype:
+            raise ValueError(
+                f"{what} has shape {list(tensor.shape)} and dtype {tensor.dtype}, "
+                f"expected {list(shape)} and {self.dtype}"
+            )
+
+
+def squared_error(y, target):
+    """Mean over samples of the squared distance, which differs in every row."""
+    return ((y - target) ** 2).sum(dim=-1).mean()
+
+
+def run_each(solution, inputs):
+    """Runs every batch on this rank; a barrier before each and one after the last separate them in the trace."""
+    groups = [dist.new_group(members) for members in inputs["groups"]]
+    returned = []
+    for batch in inputs["batches"]:
+        dist.barrier()
+        if batch is None:  # this rank is in no pipeline
+            returned.append(None)
+            continue
+        weight, bias = batch["weight"], batch["bias"]
+        stage = Stage(weight, bias, batch["input_shapes"], batch["is_first"], batch["is_last"])
+        group = None if batch["group"] is None else groups[batch["group"]]
+        loss = solution.run_gpipe(stage, batch["microbatches"], batch["targets"], squared_error, group)
+        if isinstance(loss, torch.Tensor):
+            loss = loss.detach()
+        returned.append({"loss": loss, "grads": {"weight": weight.grad, "bias": bias.grad}, "log": stage._log})
+    dist.barrier()
+    return returned
+
+
+# --- inputs -----------------------------------------------------------------------------------------------------------
+
+
+def make_batch(rng, pipelines, sizes, dtype=torch.float64, is_world=True):
+    """`pipelines`: disjoint lists of global ranks, one stage a rank; `sizes`: samples in each microbatch."""
+
+    def randn(*shape):
+        return torch.randn(*shape, generator=rng, dtype=torch.float64).to(dtype)
+
+    batch = {"pipelines": [], "sizes": sizes, "dtype": dtype, "is_world": is_world}
+    for members in pipelines:
+        # Widths differ from stage to stage, so no weight is square and no gradient fits where it does not belong.
+        widths = (3 + torch.randperm(len(members) + 1, generator=rng)).tolist()
+        pairs = [(widths[stage], widths[stage + 1]) for stage in range(len(members))]
+        batch["pipelines"].append(
+            {
+                "members": members,
+                "widths": widths,
+                "weights": [randn(wide, narrow) / narrow**0.5 for narrow, wide in pairs],
+                "biases": [randn(wide) for _, wide in pairs],
+                "inputs": [randn(size, widths[0]) for size in sizes],
+                "targets": [randn(size, widths[-1]) for size in sizes],
+            }
+        )
+    return batch
+
+
+def world_batch(rng, world_size, sizes, dtype=torch.float64):
+    return make_batch(rng, [list(range(world_size))], sizes, dtype)
+
+
+def equal_problem(rng, world_size):
+    """5 microbatches: more than stages, and no multiple of 2, 3 or 4; then 1, and 2: fewer than stages."""
+    size = int(torch.randint(2, 5, (), generator=rng))
+    batches = [
+        world_batch(rng, world_size, [size] * 5),
+        world_batch(rng, world_size, [size + 1]),
+        world_batch(rng, world_size, [size] * 2),
+        world_batch(rng, world_size, [size] * 3, torch.float32),
+    ]
+    return {"groups": [], "batches": batches}
+
+
+def unequal_problem(rng, world_size):
+    sizes = (1 + torch.randperm(6, generator=rng)[:5]).tolist()  # five different sizes from 1 to 6
+    return {"groups": [], "batches": [world_batch(rng, world_size, sizes)]}
+
+
+PARTITIONS = {
+    1: [[[0]]],
+    2: [[[1]]],
+    3: [[[1, 2]], [[0, 2]]],
+    4: [[[1, 2, 3]], [[0, 2], [1, 3]]],
+}
+
+
+def subgroup_problem(rng, world_size):
+    partitions = PARTITIONS[world_size]
+    batches = [make_batch(rng, pipelines, [2, 2, 2], is_world=False) for pipelines in partitions]
+    return {"groups": [members for pipelines in partitions for members in pipelines], "batches": batches}
+
+
+def pipeline_of(batch, rank):
+    """The pipeline that this rank is in, or None."""
+    return next((pipeline for pipeline in batch["pipelines"] if rank in pipeline["members"]), None)
+
+
+def rank_inputs(problem, rank):
+    return {
+        "groups": problem["groups"],
+        "batches": [stage_inputs(problem, batch, rank) for batch in problem["batches"]],
+    }
+
+
+def stage_inputs(problem, batch, rank):
+    pipeline = pipeline_of(batch, rank)
+    if pipeline is None:
+        return None
+    members = pipeline["members"]
+    index = members.index(rank)
+    is_first, is_last = index == 0, index == len(members) - 1
+    return {
+        "group": None if batch["is_world"] else problem["groups"].index(members),
+        "weight": pipeline["weights"][index],
+        "bias": pipeline["biases"][index],
+        "input_shapes": [[size, pipeline["widths"][index]] for size in batch["sizes"]],
+        "is_first": is_first,
+        "is_last": is_last,
+        "microbatches": pipeline["inputs"] if is_first else None,
+        "targets": pipeline["targets"] if is_last else None,
+    }
+
+
+def unsharded(pipeline, shares, dtype, targets=None):
+    """The whole model in one process, in float64; the loss is the sum of shares[i] times microbatch i's mean."""
+    weights = [weight.double().requires_grad_() for weight in pipeline["weights"]]
+    biases = [bias.double().requires_grad_() for bias in pipeline["biases"]]
+    loss = torch.zeros((), dtype=torch.float64)
+    for share, x, target in zip(shares, pipeline["inputs"], targets or pipeline["targets"], strict=True):
+        y = x.double()
+        for weight, bias in zip(weights, biases, strict=True):
+            y = torch.tanh(torch.nn.functional.linear(y, weight, bias))
+        loss = loss + share * squared_error(y, target.double())
+    grads = torch.autograd.grad(loss, weights + biases)
+    return {
+        "loss": loss.detach().to(dtype),
+        "grads": [
+            {"weight": weight_grad.to(dtype), "bias": bias_grad.to(dtype)}
+            for weight_grad, bias_grad in zip(grads[: len(weights)], grads[len(weights) :], strict=True)
+        ],
+    }
+
+
+def expected(problem):
+    """For each batch and each of its pipelines the right run, and the runs that are wrong in a way that has a name."""
+    return [[expected_of(batch, pipeline) for pipeline in batch["pipelines"]] for batch in problem["batches"]]
+
+
+def expected_of(batch, pipeline):
+    num_samples, num_microbatches = sum(batch["sizes"]), len(batch["sizes"])
+    shares = [size / num_samples for size in batch["sizes"]]
+    dtype = batch["dtype"]
+    right = unsharded(pipeline, shares, dtype)
+    if num_microbatches == 1:
+        return {"right": right, "suspects": {}}
+    last_only = [0.0] * (num_microbatches - 1) + shares[-1:]
+    first_targets = [pipeline["targets"][0]] * num_microbatches
+    suspects = {
+        "the sum of the microbatch means: summed, not averaged": unsharded(pipeline, [1.0] * num_microbatches, dtype),
+        "the last microbatch alone": unsharded(pipeline, last_only, dtype),
+    }
+    if len(set(batch["sizes"])) > 1:
+        equal_shares = [1 / num_microbatches] * num_microbatches
+        label = "the mean of the microbatch means: each microbatch weighs the same, whatever its number of samples"
+        suspects[label] = unsharded(pipeline, equal_shares, dtype)
+    else:
+        label = "microbatch 0's targets used for every microbatch"
+        suspects[label] = unsharded(pipeline, shares, dtype, first_targets)
+    suspects["the right gradient, divided by M once more on every stage that it passed"] = {
+        "loss": right["loss"],
+        "grads": [
+            {name: grad / num_microbatches**num_stages_passed for name, grad in grads.items()}
+            for num_stages_passed, grads in zip(reversed(range(len(right["grads"]))), right["grads"], strict=True)
+        ],
+    }
+    return {"right": right, "suspects": suspects}
+
+
+# --- what checks look at ----------------------------------------------------------------------------------------------
+
+# float64 is held to algebra; float32 to its own floor, 2^-24 per operation over a few hundred of them.
+RTOL = {torch.float64: 1e-9, torch.float32: 1e-5}
+
+
+def each_stage(run):
+    """(batch, pipeline, expected run, rank, stage index, what that rank returned), for every stage of every batch."""
+    for index, batch in enumerate(run.problem["batches"]):
+        for pipeline, expected_run in zip(batch["pipelines"], run.expected[index], strict=True):
+            for stage_index, rank in enumerate(pipeline["members"]):
+                yield batch, pipeline, expected_run, rank, stage_index, run.ranks[rank][index]
+
+
+def describe(batch, pipeline):
+    stages = f"{len(pipeline['members'])} stages"
+    if not batch["is_world"]:
+        stages += f" in the group of global ranks {pipeline['members']}"
+    return f"{stages}, M = {len(batch['sizes'])} microbatches of {batch['sizes']} samples"
+
+
+def check_losses(run):
+    for batch, pipeline, expected_run, rank, stage_index, returned in each_stage(run):
+        if stage_index < len(pipeline["members"]) - 1:
+            if returned["loss"] is not None:
+                fail(f"rank {rank} (stage {stage_index}) returned {returned['loss']!r}, expected None: no loss here")
+            continue
+        compare(
+            returned["loss"],
+            expected_run["right"]["loss"],
+            what="loss",
+            rank=rank,
+            rtol=RTOL[batch["dtype"]],
+            suspects={label: suspect["loss"] for label, suspect in expected_run["suspects"].items()},
+            where=describe(batch, pipeline),
+        )
+
+
+def check_gradients(run):
+    for batch, pipeline, expected_run, rank, stage_index, returned in each_stage(run):
+        compare(
+            returned["grads"],
+            expected_run["right"]["grads"][stage_index],
+            what=f"gradient of stage {stage_index}",
+            rank=rank,
+            rtol=RTOL[batch["dtype"]],
+            suspects={label: suspect["grads"][stage_index] for label, suspect in expected_run["suspects"].items()},
+            where=describe(batch, pipeline),
+        )
+
+
+def operations_by_batch(run, rank):
+    """This rank's operations, one list for each batch."""
+    sections = [[]]
+    for operation in run.trace.operations(rank):
+        if operation.name == "barrier" and len(operation.group) == run.world_size:
+            sections.append([])
+        else:
+            sections[-1].append(operation)
+    if len(sections) != len(run.problem["batches"]) + 2:
+        fail(f"rank {rank} called barrier: a pipeline needs send and receive only")
+    return sections[1:-1]
+
+
+def each_trace(run):
+    """(rank, batch, this rank's operations in it), for every rank and batch."""
+    for rank in range(run.world_size):
+        for batch, operations in zip(run.problem["batches"], operations_by_batch(run, rank), strict=True):
+            yield rank, batch, operations
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+EQUAL = Scenario(
+    run_each,
+    problem=equal_problem,
+    rank_inputs=rank_inputs,
+    expected=expected,
+    world_sizes=(1, 2, 3, 4),
+    gloo=(2, 4),
+    deadline_s=20,
+)
+
+UNEQUAL = Scenario(
+    run_each,
+    problem=unequal_problem,
+    rank_inputs=rank_inputs,
+    expected=expected,
+    world_sizes=(1, 2, 3, 4),
+    gloo=(4,),
+    deadline_s=20,
+)
+
+SUBGROUPS = Scenario(
+    run_each,
+    problem=subgroup_problem,
+    rank_inputs=rank_inputs,
+    expected=expected,
+    world_sizes=(1, 2, 3, 4),
+    gloo=(4,),
+    deadline_s=20,
+)
+
+
+@EQUAL.check("values")
+def test_loss_is_the_mean_over_the_batch(run):
+    """The last rank returns the mean over all samples, the other ranks None; for M = 5, 1, 2 and 3."""
+    check_losses(run)
+
+
+@EQUAL.check("values")
+def test_gradients_equal_the_unsharded_run(run):
+    """Every parameter of every stage has the gradient that one process with the whole model would get."""
+    check_gradients(run)
+
+
+@UNEQUAL.check("values")
+def test_unequal_microbatches_weigh_by_their_samples(run):
+    """Microbatches of different sizes: loss and gradients are those of the mean over all samples."""
+    check_losses(run)
+    check_gradients(run)
+
+
+@SUBGROUPS.check("values")
+def test_a_subgroup_is_a_pipeline_of_its_own(run):
+    """A group that does not start at rank 0, and two pipelines at once: loss and gradients are right in each."""
+    check_losses(run)
+    check_gradients(run)
+
+
+@EQUAL.check("traffic")
+def test_only_neighbours_send_and_receive(run):
+    """No collective, and no message but between stage s and stage s + 1."""
+    for rank, _, operations in each_trace(run):
+        for operation in operations:
+            if operation.name not in ("send", "recv"):
+                fail(f"rank {rank} called {operation.name} at {operation.site}: use send and receive only")
+            if operation.peer is not None and abs(operation.peer - rank) != 1:
+                direction = "sent to" if operation.name == "send" else "received from"
+                fail(f"rank {rank} {direction} rank {operation.peer} at {operation.site}, which is not its neighbour")
+
+
+@EQUAL.check("traffic")
+def test_each_activation_and_gradient_travels_once(run):
+    """M activations to the next rank and M gradients to the previous one, each in a message of its own size."""
+    for rank, batch, operations in each_trace(run):
+        (pipeline,) = batch["pipelines"]
+        for what, peer, width in (
+            ("activations", rank + 1, pipeline["widths"][rank + 1]),
+            ("gradients", rank - 1, pipeline["widths"][rank]),
+        ):
+            if not 0 <= peer < run.world_size:
+                continue
+            expected_bytes = [size * width * batch["dtype"].itemsize for size in batch["sizes"]]
+            sent_bytes = [op.nbytes for op in operations if op.name == "send" and op.peer == peer]
+            if sorted(sent_bytes) != sorted(expected_bytes):
+                fail(
+                    f"rank {rank} sent {len(sent_bytes)} messages, {sum(sent_bytes)} B, to rank {peer}; "
+                    f"with {describe(batch, pipeline)} "
+                    f"the {what} are {len(expected_bytes)} messages, {sum(expected_bytes)} B"
+                )
+
+
+@EQUAL.completes
+def test_every_rank_finishes(run):
+    """No rank hangs, crashes or leaves a message unmatched: M = 5, 1, 2 and 3, and sends wait for their receivers."""
+
+
+@UNEQUAL.completes
+def test_every_rank_finishes_with_unequal_microbatches(run):
+    """The same when every microbatch has its own number of samples."""
+
+
+@SUBGROUPS.completes
+def test_every_rank_of_a_subgroup_finishes(run):
+    """The same inside groups: the peers are counted inside the group."""
+
+
+@EQUAL.check("discipline")
+def test_all_forwards_come_before_any_backward(run):
+    """GPipe's order on every stage: M forwards, then M backwards."""
+    for batch, _, _, rank, stage_index, returned in each_stage(run):
+        num_microbatches = len(batch["sizes"])
+        calls = returned["log"]
+        for position, (kind, microbatch) in enumerate(calls[:num_microbatches]):
+            if kind == "B":
+                fail(
+                    f"stage {stage_index} (rank {rank}) ran the backward of microbatch {microbatch} after {position} "
+                    f"of {num_microbatches} forwards; GPipe runs all forwards first"
+                )
+    for rank in range(1, run.world_size):
+        check_gradients_leave_after_all_activations(run, rank)
+
+
+def check_gradients_leave_after_all_activations(run, rank):
+    """The same seen from outside: no gradient goes back before the last activation of its batch has come."""
+    arrivals = {event.operation: at for at, event in enumerate(run.trace.events(rank)) if event.kind == "wait"}
+    departures = {event.operation: at for at, event in enumerate(run.trace.events(rank)) if event.kind == "issue"}
+    for operations in operations_by_batch(run, rank):
+        received = [op.order for op in operations if op.name == "recv" and op.peer == rank - 1]
+        sent = [op.order for op in operations if op.name == "send" and op.peer == rank - 1]
+        if received and sent and departures[sent[0]] < max(arrivals.get(order, 0) for order in received):
+            fail(
+                f"rank {rank} sent a gradient to rank {rank - 1} before it had received all activations from it: "
+                "GPipe runs all forwards first"
+            )
+
+
+@EQUAL.check("discipline")
+def test_nothing_is_left_in_flight(run):
+    """Every isend and irecv is waited for before the function returns."""
+    for rank, _, operations in each_trace(run):
+        for operation in operations:
+            if not operation.waited:
+                fail(
+                    f"rank {rank} never waited for its {operation.name} at {operation.site}: "
+                    "the buffer is still in flight when the caller goes on"
+                )
