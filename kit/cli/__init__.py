@@ -17,6 +17,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         code = run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:  # while the code below was already at work
         code = INTERRUPTED
+    if code == INTERRUPTED and sys.stderr.isatty():
+        print(file=sys.stderr)  # the shell's prompt begins a line of its own
     if code in (INTERRUPTED, BROKEN_PIPE):
         silence()
     sys.exit(code)

@@ -16,7 +16,7 @@ KINDS = ("choice", "multi", "number")
 Phase = Literal["choosing", "asking", "told", "over"]
 Verdict = Literal["right", "wrong", "skipped"]
 Command = Literal["hint", "skip", "quit", "next"]
-Notice = Literal["hint", "no_more_hints", "not_taken"]
+Notice = Literal["hint", "no_more_hints", "not_taken", "nothing"]
 
 COMMANDS: dict[str, Command] = {
     "?": "hint",
@@ -140,6 +140,8 @@ def asked(quiz: Quiz, command: Command | None, text: str) -> Quiz:
         return tell(quiz, "skipped", None)
     if command == "hint":
         return hint(quiz)
+    if not text:
+        return replace(quiz, notice="nothing")
     try:
         given = mark(quiz.asked, text)
     except KitError as error:

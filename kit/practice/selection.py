@@ -76,6 +76,8 @@ def selected(headers: Sequence[Header], wanted: Selection) -> list[Header]:
 
 def shuffled_ids(headers: Sequence[Header], count: int, seed: int) -> tuple[str, ...]:
     """At most `count` ids in an order that the seed alone decides."""
+    from kit.bank.draw import shuffled
+
     ids = sorted(header.id for header in headers)
-    random.Random(f"order:{seed}").shuffle(ids)
-    return tuple(ids[:count])
+    order = shuffled(len(ids), random.Random(f"order {seed}"))
+    return tuple(ids[index] for index in order[:count])

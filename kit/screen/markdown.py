@@ -45,7 +45,7 @@ class Markdown:
         nodes = SyntaxTreeNode(PARSER.parse(self.source)).children
         first, rest = Text(self.first), Text(self.rest)
         if self.lead and nodes and nodes[0].type == "paragraph":
-            yield Prose(self.lead + inline(nodes[0], self), first, rest)
+            yield Prose(Text.assemble(self.lead, inline(nodes[0], self)), first, rest)
             if nodes[1:]:
                 yield Text(rest.plain.rstrip())
             nodes, first = nodes[1:], rest

@@ -9,9 +9,15 @@ from rich.text import Text
 from kit.bank.draw import Draw
 from kit.bank.mark import LETTERS
 from kit.bank.schema import CodeQuestion, NumberQuestion, Source
-from kit.costmodel import units
 from kit.screen.page import Page
 from kit.screen.wrap import Prose
+
+UNITS_OF_PHRASES = {
+    "unit_B": ("B", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB"),
+    "unit_s": ("s", "ms", "us"),
+    "unit_fraction": ("fraction", "%"),
+    "unit_count": ("count",),
+}
 
 
 def show_task(page: Page, draw: Draw) -> None:
@@ -51,10 +57,9 @@ def show_units(page: Page, draw: Draw, question: NumberQuestion) -> None:
 
 
 def unit_wanted(page: Page, question: NumberQuestion) -> str:
-    dimension = units.unit_named(question.unit).dimension
-    if dimension in ("B", "s", "fraction", "count"):
-        return page.say(f"unit_{dimension}")
-    return page.say("unit", unit=question.unit)
+    """In which form the answer is taken."""
+    phrase = next((name for name, units in UNITS_OF_PHRASES.items() if question.unit in units), "unit")
+    return page.say(phrase, unit=question.unit)
 
 
 def show_options(page: Page, draw: Draw) -> None:

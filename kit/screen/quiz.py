@@ -78,7 +78,7 @@ def show_question(page: Page, quiz: Quiz) -> None:
 
 def show_notice(page: Page, quiz: Quiz) -> None:
     if quiz.phase == "told":
-        page.line(page.say("ask_end" if quiz.is_last else "ask_next"), style="dim")
+        show_way_on(page, quiz)
     elif quiz.notice == "hint":
         assert quiz.asked is not None
         show_hint(page, quiz.asked, quiz.num_hints)
@@ -86,7 +86,8 @@ def show_notice(page: Page, quiz: Quiz) -> None:
         page.line(page.say("no_more_hints"))
     else:
         assert quiz.asked is not None
-        page.line(page.say("not_taken", why=complaint(page, quiz.asked, quiz.complaint)), style="yellow")
+        if quiz.notice == "not_taken":
+            page.line(page.say("not_taken", why=complaint(page, quiz.asked, quiz.complaint)), style="yellow")
         page.line(page.say(f"ask_{quiz.asked.question.kind}"), style="dim")
 
 
@@ -110,7 +111,15 @@ def show_outcome(page: Page, quiz: Quiz) -> None:
     show_sources(page, outcome.draw.question.sources)
     if page.terminal.is_interactive:
         page.blank()
-        page.line(page.say("ask_end" if quiz.is_last else "ask_next"), style="dim")
+        show_way_on(page, quiz)
+
+
+def show_way_on(page: Page, quiz: Quiz) -> None:
+    """What Enter does; the verdict once more, since its first line may have scrolled away."""
+    outcome = quiz.last
+    answer = page.say("colon") + outcome.mark.expected if outcome.mark else ""
+    word = (f"{page.say(outcome.verdict)}{answer}", STYLES[outcome.verdict])
+    page.line(Text.assemble(word, page.say("stop"), (page.say("ask_end" if quiz.is_last else "ask_next"), "dim")))
 
 
 def show_verdict(page: Page, outcome: Outcome) -> None:

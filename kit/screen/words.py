@@ -70,14 +70,16 @@ WORDS: dict[str, dict[Language, str]] = {
     "within": {"en": " (accepted within {percent}%)", "zh": "（误差 {percent}% 以内算对）"},
     "option_right": {"en": "Right. ", "zh": "对。"},
     "option_wrong": {"en": "Wrong. ", "zh": "错。"},
+    "colon": {"en": ": ", "zh": "："},
+    "stop": {"en": ". ", "zh": "。"},
     "comma": {"en": ", ", "zh": "，"},
     "score": {"en": "{right} of {asked} right", "zh": "答对 {right}/{asked} 题"},
     "num_skipped": {"en": "{count} skipped", "zh": "跳过 {count} 题"},
     "num_left": {"en": "{count} not asked", "zh": "未作答 {count} 题"},
-    "num_hints": {"en": "{count} hints used", "zh": "用了 {count} 条提示"},
+    "num_hints": {"en": "hints used: {count}", "zh": "用了 {count} 条提示"},
     "nothing_asked": {"en": "No question was answered.", "zh": "没有作答任何题目。"},
     "again": {"en": "The same questions again: --seed {seed}", "zh": "重做同样的题目：--seed {seed}"},
-    "num_questions": {"en": "{count} questions", "zh": "共 {count} 题"},
+    "num_questions": {"en": "questions: {count}", "zh": "共 {count} 题"},
 }
 
 

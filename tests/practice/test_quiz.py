@@ -1,0 +1,169 @@
+"""The quiz as a state machine: what each line of input leads to."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kit.bank.draw import draw
+from kit.practice.quiz import Quiz, begin, end, go_on, present, reply
+from tests.practice.questions import choice, multi, number
+
+PLAN = ("topic/choice", "topic/multi", "topic/number")
+QUESTIONS = {question.id: question for question in (choice(), multi(), number())}
+
+
+def asking(plan: tuple[str, ...] = PLAN, seed: int = 1) -> Quiz:
+    quiz = begin(plan)
+    return present(quiz, draw(QUESTIONS[quiz.wanted], seed))
+
+
+def next_question(quiz: Quiz, seed: int = 1) -> Quiz:
+    quiz = reply(quiz, "")
+    return present(quiz, draw(QUESTIONS[quiz.wanted], seed))
+
+
+def right_letters(quiz: Quiz) -> str:
+    assert quiz.asked is not None
+    options = quiz.asked.question.options
+    return "".join("abcdef"[place] for place, index in enumerate(quiz.asked.order) if options[index].correct)
+
+
+def wrong_letter(quiz: Quiz) -> str:
+    assert quiz.asked is not None
+    return next(
+        "abcdef"[p] for p, index in enumerate(quiz.asked.order) if not quiz.asked.question.options[index].correct
+    )
+
+
+def test_a_whole_quiz_is_scored() -> None:
+    quiz = asking()
+    quiz = reply(quiz, right_letters(quiz))
+    assert (quiz.phase, quiz.last.verdict) == ("told", "right")
+    quiz = next_question(quiz)
+    quiz = reply(quiz, wrong_letter(quiz))
+    assert quiz.last.verdict == "wrong"
+    quiz = next_question(quiz)
+    quiz = reply(quiz, "12 GB")
+    assert quiz.last.verdict == "right" and quiz.is_last
+    quiz = reply(quiz, "")
+    score = quiz.score()
+    assert quiz.phase == "over"
+    assert (score.right, score.wrong, score.skipped, score.not_asked, score.answered) == (2, 1, 0, 0, 3)
+
+
+def test_a_quiz_without_questions_is_over() -> None:
+    assert begin(()).phase == "over"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_answers_follow_the_shuffled_positions(seed: int) -> None:
+    quiz = asking(seed=seed)
+    assert reply(quiz, right_letters(quiz)).last.verdict == "right"
+    position = "abc".index(right_letters(quiz)) + 1
+    assert reply(quiz, str(position)).last.verdict == "right"
+    assert reply(quiz, wrong_letter(quiz)).last.verdict == "wrong"
+
+
+@pytest.mark.parametrize("line", ["x", "d", "4", "a b", "0", "-1", "hello", "a" * 5000, "\x1b[A", "é", "中", "1.5"])
+def test_what_is_no_answer_is_asked_again_and_never_counts(line: str) -> None:
+    quiz = asking()
+    again = reply(quiz, line)
+    assert (again.phase, again.notice, again.outcomes) == ("asking", "not_taken", ())
+    assert again.complaint
+    assert again.asked is quiz.asked
+    assert reply(again, right_letters(again)).last.verdict == "right"
+
+
+@pytest.mark.parametrize("line", ["", "   ", "\t", "\u3000"])
+def test_an_empty_line_says_nothing_against_the_learner(line: str) -> None:
+    again = reply(asking(), line)
+    assert (again.phase, again.notice, again.complaint) == ("asking", "nothing", "")
+
+
+def test_hints_come_one_at_a_time_until_there_are_none() -> None:
+    quiz = reply(asking(), "?")
+    assert (quiz.notice, quiz.num_hints) == ("hint", 1)
+    quiz = reply(quiz, "HINT")
+    assert (quiz.notice, quiz.num_hints) == ("hint", 2)
+    quiz = reply(quiz, "?")
+    assert (quiz.notice, quiz.num_hints) == ("no_more_hints", 2)
+    quiz = reply(quiz, right_letters(quiz))
+    assert quiz.last.num_hints == 2 and quiz.score().num_hints == 2
+
+
+def test_hints_begin_anew_with_each_question() -> None:
+    quiz = reply(reply(asking(), "?"), "s")
+    quiz = next_question(quiz)
+    assert quiz.num_hints == 0
+    quiz = reply(quiz, "?")
+    assert quiz.score().num_hints == 2
+
+
+def test_full_width_signs_of_an_input_method_count() -> None:
+    assert reply(asking(), "？").notice == "hint"
+    quiz = asking()
+    full_width = chr(ord(right_letters(quiz)) - ord("a") + ord("ａ"))
+    assert reply(quiz, full_width).last.verdict == "right"
+    two = next_question(reply(asking(), "s"))
+    typed = "、".join(right_letters(two).upper())
+    assert reply(two, f" {typed} ").last.verdict == "right"
+
+
+def test_skipping_is_neither_right_nor_wrong() -> None:
+    quiz = reply(asking(), "S")
+    assert (quiz.last.verdict, quiz.last.mark) == ("skipped", None)
+    assert quiz.score().answered == 0 and quiz.score().skipped == 1
+
+
+@pytest.mark.parametrize("line", ["q", "Q", "quit", "exit"])
+def test_quitting_leaves_the_question_unasked(line: str) -> None:
+    quiz = reply(asking(), line)
+    assert quiz.phase == "over" and quiz.score().not_asked == 3
+    told = reply(asking(), "s")
+    assert reply(told, line).phase == "over" and reply(told, line).score().not_asked == 2
+
+
+def test_the_end_of_the_input_ends_the_quiz_in_every_phase() -> None:
+    for quiz in (begin(PLAN), asking(), reply(asking(), "s")):
+        assert end(quiz).phase == "over"
+    assert reply(end(asking()), "a") == end(asking())
+
+
+def test_an_answer_after_the_answer_changes_nothing() -> None:
+    told = reply(asking(), "s")
+    again = reply(told, "a")
+    assert (again.phase, again.notice, again.outcomes) == ("told", "not_taken", told.outcomes)
+    assert go_on(told).phase == "choosing"
+
+
+def test_states_are_values() -> None:
+    quiz = asking()
+    before = dataclasses.replace(quiz)
+    reply(quiz, "s")
+    assert quiz == before
+
+
+def test_only_the_wanted_question_can_be_presented() -> None:
+    with pytest.raises(AssertionError):
+        present(begin(PLAN), draw(multi(), 1))
+
+
+@given(
+    st.lists(
+        st.one_of(st.text(max_size=12), st.sampled_from(["a", "b", "a c", "?", "s", "", "12 GB", "1"])), max_size=30
+    )
+)
+def test_any_input_keeps_the_books(lines: list[str]) -> None:
+    quiz = asking()
+    for line in lines:
+        if quiz.phase == "choosing":
+            quiz = present(quiz, draw(QUESTIONS[quiz.wanted], 1))
+        before = quiz
+        quiz = reply(quiz, line)
+        assert len(quiz.outcomes) - len(before.outcomes) in (0, 1)
+    score = quiz.score()
+    assert score.right + score.wrong + score.skipped + score.not_asked == len(PLAN)
