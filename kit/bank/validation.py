@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Collection, Sequence
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -52,16 +53,29 @@ def problems(model: type[M], document: Document, values: dict[str, Any]) -> M | 
     except ValidationError as error:
         details = error.errors(include_url=False)
     deeper = [detail["loc"] for detail in details]
+    misspelt = {
+        (*detail["loc"][:-1], meant)
+        for detail in details
+        if detail["type"] == "extra_forbidden"
+        for meant in closest(str(detail["loc"][-1]), keys_at(model, detail["loc"][:-1]), limit=1)
+    }
     shown = [
         problem(model, document, detail)
         for detail in details
-        # Entries that failed are not counted, so that a list of wrong entries would also be "too short".
-        if not (
-            detail["type"] == "too_short"
-            and any(len(loc) > len(detail["loc"]) and loc[: len(detail["loc"])] == detail["loc"] for loc in deeper)
-        )
+        if not is_consequence(detail["type"], detail["loc"], deeper, misspelt)
     ]
     return sorted(shown, key=lambda each: each.line)
+
+
+def is_consequence(kind: str, location: Location, deeper: Sequence[Location], misspelt: Collection[Location]) -> bool:
+    """Whether another problem of the file explains this one.
+
+    A misspelt key is also missing, and entries that failed are not counted, so that a list looks too short.
+    """
+    if kind == "missing":
+        return location in misspelt
+    length = len(location)
+    return kind == "too_short" and any(len(each) > length and each[:length] == location for each in deeper)
 
 
 def problem(model: type[BaseModel], document: Document, detail: ErrorDetails) -> ContentError:
@@ -125,7 +139,7 @@ def sentence(detail: ErrorDetails) -> str:
     if kind in ("greater_than_equal", "less_than_equal", "less_than"):
         limit = bounds.get("ge", bounds.get("le", bounds.get("lt")))
         word = {"greater_than_equal": "at least", "less_than_equal": "at most", "less_than": "less than"}[kind]
-        return f"must be {word} {limit}, got {given}"
+        return f"must be {word} {limit:g}, got {given}"
     return detail["msg"]
 
 
