@@ -11,6 +11,7 @@ from kit.costmodel import units
 from kit.errors import KitError
 
 THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+SUPERSCRIPT = re.compile(r"⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 EXAMPLES = {
     "fraction": "as 37.5%, 0.375 or 3/8",
     "B": "as 52.5 GB, 48.9 GiB or 5.25e10 B",
@@ -73,6 +74,7 @@ def shortened(typed: str) -> str:
 
 def normalised(typed: str) -> str:
     """Full-width digits, typographic signs, thousands separators and `^` as Python reads them."""
+    typed = SUPERSCRIPT.sub(lambda found: f"**{unicodedata.normalize('NFKC', found[0])}", typed)
     text = unicodedata.normalize("NFKC", typed).strip().removeprefix("=").removeprefix("~").removeprefix("≈")
     for sign, plain in (("−", "-"), ("–", "-"), ("×", "*"), ("·", "*"), ("÷", "/"), ("^", "**"), ("_", "")):
         text = text.replace(sign, plain)
