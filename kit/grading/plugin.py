@@ -41,6 +41,7 @@ class Session:
         self.solution = solution
         self.subjects: dict[Path, Subject] = {}
         self._zygote: Zygote | None = None
+        self._is_borrowed = False
         self._launches: Launches | None = None
 
     def zygote(self) -> Zygote:
@@ -50,6 +51,10 @@ class Session:
 
             self._zygote = Zygote.execute(("kit.grading.entry",))
         return self._zygote
+
+    def borrow(self, zygote: Zygote | None) -> None:
+        """Take a zygote that somebody else closes."""
+        self._zygote, self._is_borrowed = zygote, zygote is not None
 
     @property
     def launches(self) -> Launches:
@@ -67,9 +72,9 @@ class Session:
         return self.subjects[checks]
 
     def close(self) -> None:
-        if self._zygote is not None:
+        if self._zygote is not None and not self._is_borrowed:
             self._zygote.close()
-            self._zygote = None
+        self._zygote = None
 
 
 # -- options, header, ends ----------------------------------------------------------------------------------

@@ -1,0 +1,275 @@
+"""Grade one file: hold it against a question's checks, in this process, on ranks that are not.
+
+pytest runs here and only here; the file itself is run by ranks and never by this process. Nothing that lies beside
+the file, no configuration, no plugin and no environment variable of the user's has a say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import secrets
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.bank.layout import Bank, find_bank, require_id
+from kit.errors import KitError
+from kit.grading import plugin
+from kit.grading.call_sites import suspicions
+from kit.grading.diagnosis import CheckFailed
+from kit.grading.interface import parse_interface, problem_in_text
+from kit.grading.launches import Launch, Subject
+from kit.grading.result import CheckResult, GradeResult, verdict_of
+from kit.grading.scenario import Check, check_of
+from kit.grading.sentences import is_not_written, launch_failure, own_frames
+from kit.grading.solution import Solution, read_solution
+from kit.world import Zygote
+from kit.world.failure import WorldError
+
+TRANSPORTS = plugin.TRANSPORTS
+# What pytest brings that a grade does not use and that costs time at every check.
+_UNUSED = ("cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "pastebin", "setuponly", "setupplan",
+           "stepwise", "threadexception", "unraisableexception", "unittest")  # fmt: skip
+
+
+def ranks_ready() -> Zygote:
+    """Imports torch once and forks the process that ranks come from, before any question or seed is read."""
+    return Zygote.fork(("kit.grading.entry",))
+
+
+def grade(
+    question_id: str | None,
+    path: Path,
+    *,
+    bank: Bank | None = None,
+    seed: int | None = None,
+    transport: str = "both",
+    zygote: Zygote | None = None,
+) -> GradeResult:
+    """Hold the file at `path` against the question's checks.
+
+    question_id: None takes it from the file's first line (`# shardkit: dp/bucketed`).
+    seed: of the inputs; None draws a fresh one. transport: "both", "switchboard" or "gloo".
+    zygote: to fork ranks from (see `ranks_ready`); None starts one for this grade alone.
+    Raises KitError for whatever the user has to put right before ranks can run.
+    """
+    started = time.monotonic()
+    if transport not in TRANSPORTS:
+        raise KitError(f"no transport {transport!r}; there are {', '.join(TRANSPORTS)}")
+    if seed is not None and not 0 <= seed <= plugin.MAX_SEED:
+        raise KitError(f"seed {seed} is not a whole number from 0 to {plugin.MAX_SEED}")
+    solution = read_solution(path)
+    bank = bank or find_bank()
+    question_id = _question_of(bank, question_id, solution)
+    points, interface = _code_question(bank, question_id)
+    drawn = seed if seed is not None else secrets.randbelow(plugin.MAX_SEED)
+    if solution.is_untouched(bank.starter(question_id)):
+        return GradeResult(
+            question_id, str(path), "not_started", drawn, points, (), time.monotonic() - started,
+            "the file is still the starter; nothing was run",
+        )  # fmt: skip
+    problem = problem_in_text(parse_interface(interface), solution.tree, solution.name)
+    if problem:
+        raise KitError(problem, f"`shardkit show {question_id}` says what the file must define")
+    own = ranks_ready() if zygote is None else None
+    try:
+        subject = Subject(bank.checks(question_id).resolve(), path.resolve(), interface)
+        collector = _run_checks(subject, drawn, transport, zygote or own)
+    finally:
+        if own is not None:
+            own.close()
+    return collector.result(question_id, str(path), points, time.monotonic() - started)
+
+
+def _question_of(bank: Bank, question_id: str | None, solution: Solution) -> str:
+    if question_id is not None:
+        return require_id(bank, question_id)
+    if not solution.marked_id:
+        raise KitError(
+            f"{solution.path} does not say which question it answers",
+            "name it: `shardkit grade ID FILE`, or begin the file with `# shardkit: ID`",
+        )
+    return require_id(bank, solution.marked_id)
+
+
+def _code_question(bank: Bank, question_id: str) -> tuple[dict[str, int], tuple[str, ...]]:
+    from kit.bank.load import load_question
+
+    question = load_question(bank, question_id)
+    if question.kind != "code":
+        raise KitError(f"{question_id} is a {question.kind} question; only code is graded", "`shardkit quiz` asks it")
+    if not bank.checks(question_id).is_file():
+        raise KitError(f"{question_id} has no checks ({bank.shown(bank.checks(question_id))})", "run `shardkit lint`")
+    return {str(proof): int(most) for proof, most in question.points.items()}, tuple(question.interface)
+
+
+def _run_checks(subject: Subject, seed: int, transport: str, zygote: Zygote | None) -> _Collector:
+    collector = _Collector(subject, seed, transport, zygote)
+    arguments = [
+        "-q",
+        "--tb=native",
+        "-p",
+        "kit.grading.plugin",
+        "--noconftest",
+        "--import-mode=importlib",
+        "-o",
+        "addopts=",
+    ]
+    for name in _UNUSED:
+        arguments += ["-p", f"no:{name}"]
+    with tempfile.TemporaryDirectory(prefix="shardkit-") as empty, _quiet_surroundings() as shown:
+        ini = Path(empty, "pytest.ini")
+        ini.write_text("[pytest]\n")
+        arguments += ["-c", str(ini), "--rootdir", empty, str(subject.checks)]
+        collector.exit_code = int(pytest.main(arguments, plugins=[collector]))
+        collector.output = shown.getvalue()
+    return collector
+
+
+@contextlib.contextmanager
+def _quiet_surroundings() -> Iterator[io.StringIO]:
+    """pytest without the user's environment and with its own words kept apart; everything is put back."""
+    shown = io.StringIO()
+    kept = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("PYTEST", "PY_COLORS"))}
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    writes_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    loaded = set(sys.modules)
+    try:
+        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield shown
+    finally:
+        sys.dont_write_bytecode = writes_bytecode
+        os.environ.pop("PYTEST_DISABLE_PLUGIN_AUTOLOAD", None)
+        for name in [n for n in os.environ if n.startswith("PYTEST")]:
+            del os.environ[name]
+        os.environ.update(kept)
+        for name in set(sys.modules) - loaded:
+            if name.split(".")[-1].startswith("test_"):
+                del sys.modules[name]
+
+
+class _Collector:
+    """A pytest plugin that turns reports into CheckResults."""
+
+    def __init__(self, subject: Subject, seed: int, transport: str, zygote: Zygote | None) -> None:
+        self.subject = subject
+        self.seed = seed
+        self.transport = transport
+        self.exit_code = 0
+        self.output = ""
+        self._zygote = zygote
+        self._expected: dict[str, tuple[Check, int, str]] = {}
+        self._results: dict[str, CheckResult] = {}
+        self._faults: list[str] = []
+        self._rank_output: dict[str, str] = {}
+        self._user_error: KitError | None = None
+        self._is_not_written = ""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        session = plugin.Session(self.seed, self.transport, None)
+        session.subjects[self.subject.checks] = self.subject
+        session.borrow(self._zygote)
+        config.stash[plugin.SESSION] = session
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        for item in session.items:
+            check = check_of(getattr(item, "function", None))
+            if check is None:
+                self._faults.append(f"{item.name} belongs to no scenario")
+                continue
+            world_size, transport = item.callspec.params["run"]  # type: ignore[attr-defined]
+            self._expected[item.nodeid] = (check, world_size, transport)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._faults.append(f"the checks cannot be read: {report.longreprtext[-2000:]}")
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        self._take(item, call.when or "", call.excinfo.value if call.excinfo is not None else None, call.duration)
+        return report
+
+    def _take(self, item: pytest.Item, when: str, error: BaseException | None, duration_s: float) -> None:
+        expected = self._expected.get(item.nodeid)
+        known = self._results.get(item.nodeid)
+        if expected is None or (known is not None and known.verdict != "passed"):
+            return
+        launch = item.stash.get(plugin.LAUNCH, None)
+        spent = (known.duration_s if known else 0.0) + duration_s
+        if error is None:
+            if when != "setup":
+                self._results[item.nodeid] = _result(*expected, "passed", "", spent)
+            return
+        self._results[item.nodeid] = self._failed(expected, error, spent, launch)
+
+    def _failed(
+        self, expected: tuple[Check, int, str], error: BaseException, spent: float, launch: Launch | None
+    ) -> CheckResult:
+        if isinstance(error, pytest.skip.Exception):
+            if launch is None or launch.run is not None:
+                return _result(*expected, "kit_error", f"the check was skipped: {error}", spent)
+            return _result(*expected, "not_run", str(error.msg).removeprefix("not run: "), spent)
+        if isinstance(error, WorldError):
+            return self._failed_launch(expected, error, spent)
+        if isinstance(error, CheckFailed):
+            advice = suspicions(launch.run.result) if launch is not None and launch.run is not None else ()
+            return _result(*expected, "failed", str(error), spent, diagnosis=error.diagnosis, suspicions=advice)
+        if isinstance(error, KitError):
+            self._user_error = self._user_error or error
+            return _result(*expected, "kit_error", error.message, spent)
+        text = f"{type(error).__name__}: {error}"
+        self._faults.append(f"{expected[0].name}: {text}")
+        return _result(*expected, "kit_error", text, spent)
+
+    def _failed_launch(self, expected: tuple[Check, int, str], error: WorldError, spent: float) -> CheckResult:
+        solution = str(self.subject.solution)
+        if error.kind == "interface":
+            self._user_error = self._user_error or KitError(error.message)
+        if is_not_written(error, solution) and not self._is_not_written:
+            self._is_not_written = f"{error.frames[-1][2]} is not written yet ({error.site})"
+        for name, texts in (("stdout", error.stdout), ("stderr", error.stderr)):
+            for rank, text in enumerate(texts):
+                if text.strip():
+                    self._rank_output.setdefault(f"rank {rank} {name}", text)
+        frames = own_frames(error.frames, solution)
+        site = f"{os.path.basename(frames[-1][0])}:{frames[-1][1]}" if frames else error.site
+        return _result(*expected, "failed", launch_failure(error, solution), spent, launch_kind=error.kind, site=site)
+
+    def result(self, question_id: str, shown: str, points: dict[str, int], duration_s: float) -> GradeResult:
+        """The grade; KitError where the ranks found what the user has to put right."""
+        if self._user_error is not None:
+            raise self._user_error
+        checks = tuple(
+            self._results.get(nodeid) or _result(*expected, "kit_error", "the check never reported", 0.0)
+            for nodeid, expected in self._expected.items()
+        )
+        output = tuple(self._rank_output.items())
+        if self._faults or self.exit_code not in (0, 1):
+            message = "\n".join(self._faults) or f"pytest ended with {self.exit_code}:\n{self.output[-2000:]}"
+            return GradeResult(question_id, shown, "kit_error", self.seed, points, checks, duration_s, message, output)
+        if self._is_not_written:
+            return GradeResult(
+                question_id, shown, "not_started", self.seed, points, checks, duration_s, self._is_not_written, output
+            )
+        return GradeResult(question_id, shown, verdict_of(checks), self.seed, points, checks, duration_s, "", output)
+
+
+def _result(
+    check: Check, world_size: int, transport: str, verdict: str, message: str, duration_s: float, **more: Any
+) -> CheckResult:
+    return CheckResult(
+        check.name, check.title, check.proof, world_size, transport, verdict, message, duration_s, **more
+    )
