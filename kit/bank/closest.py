@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+LEAST_LIKENESS = 0.6
+
 
 def closest(word: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Known words near `word`, best first; ids are also compared by their last part (`bucketed` -> `dp/bucketed`)."""
-    import difflib
+    """Known words near `word`, best first.
 
-    candidates = sorted(set(known))
-    same_slug = [name for name in candidates if "/" in name and name.rsplit("/", 1)[1] == word]
-    near = difflib.get_close_matches(word, candidates, n=limit, cutoff=0.6)
-    by_slug = {name.rsplit("/", 1)[-1]: name for name in candidates}
-    near_slug = [by_slug[slug] for slug in difflib.get_close_matches(word, by_slug, n=limit, cutoff=0.7)]
-    return list(dict.fromkeys([*same_slug, *near, *near_slug]))[:limit]
+    Ids are compared by their last part, since a topic that they share makes no two questions alike:
+    `bucketed`, `dp/buckted` and `zero/bucketed` -> `dp/bucketed`, and `dp/overlap` is near none of them.
+    """
+    from difflib import SequenceMatcher
+
+    def likeness(one: str, other: str) -> float:
+        return SequenceMatcher(None, one, other).ratio()
+
+    scored = []
+    for name in sorted(set(known)):
+        by_last_part = likeness(last_part(word), last_part(name))
+        if by_last_part >= LEAST_LIKENESS:
+            scored.append((by_last_part, likeness(word, name), name))
+    return [name for *_, name in sorted(scored, key=lambda each: (-each[0], -each[1]))][:limit]
+
+
+def last_part(name: str) -> str:
+    return name.rsplit("/", 1)[-1]

@@ -82,6 +82,8 @@ def test_every_file_of_a_question_has_one_place(build) -> None:
     [
         ("dp/buckted", "no question 'dp/buckted'; closest: dp/bucketed"),
         ("bucketed", "no question 'bucketed'; closest: dp/bucketed"),
+        ("zero/bucketed", "no question 'zero/bucketed'; closest: dp/bucketed"),
+        ("dp/time", "no question 'dp/time'"),
         ("overlp", "no question 'overlp'; closest: dp/overlap"),
         ("DP/bucketed", "no question 'DP/bucketed'; closest: dp/bucketed"),
         ("dp/bucketed.yaml", "no question 'dp/bucketed.yaml'; closest: dp/bucketed"),

@@ -86,9 +86,29 @@ def find_member(tree: ast.Module, node: ast.stmt, name: str, seen: Sequence[str]
             is_from_elsewhere = True
         elif found := find_member(tree, own, name, [*seen, node.name]):
             return found
+    if is_from_elsewhere and is_module(node) and name not in METHODS_OF_MODULE:
+        return None
     if is_from_elsewhere or node.decorator_list or (name == "__init__" and not node.bases):
         return Defined(node.lineno, None if is_from_elsewhere or node.decorator_list else "")
     return None
+
+
+METHODS_OF_MODULE = {
+    "__init__",
+    "eval",
+    "load_state_dict",
+    "named_parameters",
+    "parameters",
+    "state_dict",
+    "to",
+    "train",
+    "zero_grad",
+}
+
+
+def is_module(node: ast.ClassDef) -> bool:
+    """Whether torch.nn.Module is the only base that is not read here, so that its methods are known."""
+    return all(ast.unparse(base).split(".")[-1] == "Module" for base in node.bases)
 
 
 def is_static(function: ast.FunctionDef) -> bool:

@@ -19,7 +19,7 @@ IDEOGRAPH = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
 # Words that make an English sentence of a line of terms and formulas.
 ENGLISH_WORD = re.compile(
-    r"\b(a|an|the|is|are|of|and|or|in|on|to|for|with|that|which|it|its|each|every|by|no|not|from|as|at|all|one|only)\b",
+    r"(?<![\w-])(a|an|the|is|are|of|and|or|in|on|to|for|with|that|which|it|its|each|every|by|no|not|from|as|at|all|one|only)(?![\w-])",
     re.IGNORECASE,
 )
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)

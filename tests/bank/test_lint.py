@@ -1,0 +1,363 @@
+"""Every rule is broken once, in a bank that is whole otherwise, and nothing else is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from kit.bank.lint import lint
+from kit.bank.lint.links import circles
+from kit.errors import KitError
+
+KINDS = ["choice", "multi", "order", "number", "code"]
+
+
+def found(build, question_ids=None) -> list[str]:
+    return [str(finding) for finding in lint(build.bank, question_ids)]
+
+
+def line_of(build, path: str, line: str) -> int:
+    lines = (build.root / path).read_text(encoding="utf-8").split("\n")
+    assert lines.count(line) == 1, line
+    return lines.index(line) + 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_whole_question_has_no_finding(build, kind: str) -> None:
+    build.question(kind)
+    assert found(build) == []
+
+
+def test_a_whole_bank_has_no_finding(build) -> None:
+    for kind in KINDS:
+        build.question(kind)
+    build.write("questions/topic/__pycache__/test_code.pyc", "x")
+    build.write("questions/.DS_Store", "x")
+    assert found(build) == []
+    assert found(build, ["topic/code", "topic/choice"]) == []
+
+
+def test_only_what_is_asked_for_is_looked_at(build) -> None:
+    build.question("choice", change=lambda values: values.update(requires=["topic/none"]))
+    build.question("multi")
+    build.write("questions/stray.txt", "x\n")
+    assert found(build, ["topic/multi"]) == []
+    assert len(found(build, ["topic/choice"])) == 1
+    with pytest.raises(KitError, match=r"^no question 'topic/mutli'; closest: topic/multi"):
+        lint(build.bank, ["topic/mutli"])
+
+
+def test_an_invalid_question_is_a_finding_and_stops_nothing(build) -> None:
+    build.question("choice", change=lambda values: values.update(level=9, hint=[]))
+    build.question("multi", change=lambda values: values.update(requires=["topic/none"]))
+    path = "questions/topic/choice.yaml"
+    assert found(build) == [
+        f"{path}:{line_of(build, path, 'level: 9')}: level: must be at most 4, got 9",
+        f"{path}:{line_of(build, path, 'hint: []')}: unknown key 'hint' (did you mean 'hints'?)",
+        f"questions/topic/multi.yaml:{line_of(build, 'questions/topic/multi.yaml', '- topic/none')}: "
+        "requires 'topic/none', which no question has",
+    ]
+
+
+# --- files --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "questions/notes.txt",
+        "questions/topic/notes.md",
+        "questions/topic/choice.py",
+        "questions/topic/test_choice.py",
+        "questions/topic/test_nothing.py",
+        "questions/topic/deeper/choice.yaml",
+        "questions/conftest.py",
+        "reference/topic/choice.py",
+        "reference/topic/code.variant/one.py",
+        "reference/topic/code.variants/notes.txt",
+        "reference/topic/code.mutants.yml",
+        "reference/other/code.py",
+        "reference/README.md",
+    ],
+)
+def test_a_stray_file_is_found(build, path: str) -> None:
+    build.question("choice")
+    build.question("code")
+    build.write(path, "x = 1\n")
+    assert found(build) == [f"{path}: belongs to no question; remove it, or name it after its question"]
+
+
+def test_an_empty_folder_and_a_link_are_stray_too(build, tmp_path) -> None:
+    build.question("choice")
+    (build.root / "questions" / "empty").mkdir()
+    (build.root / "questions" / "topic" / "link").symlink_to(tmp_path)
+    assert [finding.path for finding in lint(build.bank)] == ["questions/empty", "questions/topic/link"]
+
+
+def test_a_topic_says_what_it_is(build) -> None:
+    build.question("choice")
+    (build.root / "questions/topic/README.md").unlink()
+    assert found(build) == [
+        "questions/topic/README.md: missing; say what the topic is, in what order, from which sources"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "finding"),
+    [
+        (b"# A topic \n\ttail\t\n", [":1: trailing blanks; remove them", ":2: trailing blanks; remove them"]),
+        (b"# A topic\r\nx\r\n", [":1: the line ends in CR; save the file with LF line ends"]),
+        (b"# A topic", [":1: no newline at the end of the file; end the last line"]),
+        (b"\n", [": empty file; write it or remove it"]),
+        (b"\n\xff\n", [":2: not UTF-8 text (byte 0xff)"]),
+    ],
+)
+def test_blanks_that_nobody_sees(build, content: bytes, finding: list[str]) -> None:
+    build.question("choice")
+    build.write("questions/topic/README.md", content)
+    assert found(build) == [f"questions/topic/README.md{each}" for each in finding]
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        ("questions/topic/code.py", "the starter"),
+        ("questions/topic/test_code.py", "the checks"),
+        ("reference/topic/code.py", "the reference"),
+        ("reference/topic/code.mutants.yaml", "the mutants"),
+    ],
+)
+def test_a_code_question_has_its_files(build, path: str, what: str) -> None:
+    build.question("code")
+    (build.root / path).unlink()
+    assert found(build) == [f"{path}: missing: {what} of topic/code; write it"]
+
+
+def test_a_bank_without_answers_is_not_silently_fine(build) -> None:
+    build.question("choice")
+    (build.root / "reference").rmdir()
+    assert found(build) == ["reference: missing, so that no answer was looked at; lint a bank that has its answers"]
+
+
+# --- texts --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese", "finding"),
+    [
+        ("一 half", "一半", "en: Chinese in the English text: '一'; write it in English"),
+        ("One half，", "一半", "en: Chinese in the English text: '，'; write it in English"),
+        ("One half", "One half", "zh: no Chinese in the Chinese text; translate it"),
+        ("the half", "the half", "zh: no Chinese in the Chinese text; translate it"),
+        ("2(n-1)", "2 (n-1)", "zh: no Chinese in the Chinese text; translate it"),
+        ("2(n-1)/n", "2(n-1)/n", ""),
+        ("all-gather, reduce-scatter", "all-gather, reduce-scatter", ""),
+        ("`a of b`", "`a of b`", ""),
+        ("It prints `你好`.", "它打印 `你好`。", ""),
+    ],
+)
+def test_each_language_in_its_place(build, english: str, chinese: str, finding: str) -> None:
+    build.question("choice", change=lambda values: values["options"][1].update(text={"en": english, "zh": chinese}))
+    language, _, rest = finding.partition(": ")
+    path = "questions/topic/choice.yaml"
+    wanted = [f"{path}:{place(build, path, english, chinese, language)}: {rest}"] if finding else []
+    assert found(build) == wanted
+
+
+def place(build, path: str, english: str, chinese: str, language: str) -> int:
+    """The line of the second option's text in that language."""
+    lines = (build.root / path).read_text(encoding="utf-8").split("\n")
+    starts = [number for number, line in enumerate(lines, 1) if line.strip() == "- text:"]
+    return starts[1] + (1 if language == "en" else 2)
+
+
+def test_texts_of_mutants_are_looked_at(build) -> None:
+    build.question("code")
+    build.mutants("topic/code", lambda values: values["mutants"][0]["what"].update(zh="Wrong."))
+    path = "reference/topic/code.mutants.yaml"
+    assert found(build) == [
+        f"{path}:{line_of(build, path, '    zh: Wrong.')}: no Chinese in the Chinese text; translate it"
+    ]
+
+
+# --- links --------------------------------------------------------------------------------------------------
+
+
+def test_requirements_exist_and_are_not_oneself(build) -> None:
+    build.question("choice", change=lambda values: values.update(requires=["topic/mutli", "topic/choice"]))
+    build.question("multi")
+    path = "questions/topic/choice.yaml"
+    assert found(build) == [
+        f"{path}:{line_of(build, path, '- topic/mutli')}: "
+        "requires 'topic/mutli', which no question has (did you mean 'topic/multi'?)",
+        f"{path}:{line_of(build, path, '- topic/choice')}: topic/choice requires itself; remove the line",
+    ]
+
+
+def test_requirements_do_not_go_in_a_circle(build) -> None:
+    for slug, required in [("one", "two"), ("two", "three"), ("three", "one"), ("four", "one")]:
+        build.question(
+            "choice",
+            f"topic/{slug}",
+            lambda values, required=required: values.update(requires=[f"topic/{required}"]),
+        )
+    path = "questions/topic/one.yaml"
+    assert [line for line in found(build) if "circle" in line] == [
+        f"{path}:{line_of(build, path, 'requires:')}: requirements go in a circle: "
+        "topic/one -> topic/two -> topic/three -> topic/one; drop one of them"
+    ]
+
+
+def test_each_circle_is_named_once() -> None:
+    assert circles({"a": ["b"], "b": ["a", "c"], "c": ["d"], "d": ["c"], "e": ["a", "e"]}) == [
+        ["a", "b"],
+        ["c", "d"],
+    ]
+    assert circles({"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": []}) == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "finding"),
+    [
+        ("See `topic/nothing`.", "speaks of 'topic/nothing', which no question has"),
+        ("See topic/mutli.", "speaks of 'topic/mutli', which no question has (did you mean 'topic/multi'?)"),
+        ("See topic/all_others first.", "speaks of 'topic/all_others', which no question has"),
+        ("See topic/multi.", ""),
+        ("Of topic/time it depends on topic/topic.", ""),
+        ("Open questions/topic/mutli.yaml or other/mutli.", ""),
+    ],
+)
+def test_ids_in_texts_exist(build, sentence: str, finding: str) -> None:
+    build.question("multi")
+    build.question("choice", change=lambda values: values["explanation"].update(en=sentence))
+    path = "questions/topic/choice.yaml"
+    line = line_of(build, path, f"  en: {sentence}")
+    assert found(build) == ([f"{path}:{line}: {finding}"] if finding else [])
+
+
+# --- options ------------------------------------------------------------------------------------------------
+
+
+def test_the_right_option_is_not_the_longest(build) -> None:
+    long = {"en": "Twice as much, because there are two halves.", "zh": "两倍，因为它由两半组成。"}
+    build.question("choice", change=lambda values: values["options"][0].update(text=long))
+    build.question("multi", change=lambda values: values["options"][0].update(text=long))
+    path = "questions/topic/choice.yaml"
+    advice = "shorten it, or say more in a wrong one"
+    assert found(build) == [
+        f"{path}:{line_of(build, path, '    en: ' + long['en'])}: "
+        f"the right option is the longest one in 'en', by 120%; {advice}",
+        f"{path}:{line_of(build, path, '    zh: ' + long['zh'])}: "
+        f"the right option is the longest one in 'zh', by 140%; {advice}",
+    ]
+
+
+def test_a_habit_of_slightly_longer_right_options_is_found_over_the_bank(build) -> None:
+    def slightly_longest(values):
+        values["options"][0]["text"]["en"] = "Twenty-one times as much."
+        values["options"][1]["text"]["en"] = "Thirty-one times as many"
+
+    for slug in ("a", "b", "c"):
+        build.question("choice", f"topic/{slug}", slightly_longest)
+    assert found(build) == []  # three questions are no habit
+    build.question("choice", "topic/d")
+    assert found(build) == [
+        "questions: the right option is the longest in 3 of 4 questions (en): topic/a, topic/b, topic/c; "
+        "shorten it, or say more in a wrong one"
+    ]
+    build.question("choice", "topic/e")
+    build.question("choice", "topic/f")
+    assert found(build) == []  # three of six are not
+
+
+@pytest.mark.parametrize(
+    ("language", "option"),
+    [("en", "None of the above."), ("en", "All of these"), ("zh", "以上都对"), ("zh", "都不对")],
+)
+def test_options_do_not_speak_of_their_neighbours(build, language: str, option: str) -> None:
+    build.question("choice", change=lambda values: values["options"][2]["text"].update({language: option}))
+    wanted = [] if option == "All of these" else ["the option speaks of other options, which are shuffled"]
+    assert [finding.message for finding in lint(build.bank)] == wanted
+
+
+def test_options_and_items_differ(build) -> None:
+    build.question("multi", change=lambda values: values["options"][2]["text"].update(en="three  times as much."))
+    build.question("order", change=lambda values: values["items"][3].update(zh="第一"))
+    assert [finding.message for finding in lint(build.bank)] == [
+        "options[2] says what options[1] says",
+        "items[3] says what items[0] says",
+    ]
+
+
+# --- numbers ------------------------------------------------------------------------------------------------
+
+
+def set_answer(**changes):
+    return lambda values: values["answer"]["arguments"].update(changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "messages"),
+    [
+        (
+            lambda values: values["prompt"].update(en="Which fraction idles with {p} stages?"),
+            ["the prompt does not say {m}"],
+        ),
+        (
+            lambda values: values["prompt"].update(zh="{p} 个 stage、{m} 个、{q + m} 个？"),
+            ["{q} is no parameter"],
+        ),
+        (lambda values: values["hints"][0].update(en="It is {answer}."), ["{answer} is given away"]),
+        (lambda values: values["explanation"].update(en="It is {answer}."), []),
+        (lambda values: values["working"].update(zh="中文"), ["the working does not end in {answer}"]),
+        (
+            lambda values: (
+                values["prompt"].update(en="How much of {p} and {m}?"),
+                values["convention"].update(en="Idle by makespan."),
+            ),
+            ["neither prompt nor convention names the unit 'fraction'"],
+        ),
+        (
+            lambda values: values.update(unit="count"),
+            [
+                "neither prompt nor convention names the unit 'count'",
+                "pipeline.bubble_fraction gives fraction, and the unit is 'count'",
+            ],
+        ),
+        (set_answer(num_microbatches="8"), ["the answer does not depend on 'm'"]),
+        (
+            set_answer(num_stages="p - 2"),
+            ["no answer with p = 2, m = 8: num_stages must be a whole number of at least 1, got 0"],
+        ),
+        (
+            set_answer(num_stages="p // 2"),
+            [
+                "the answer does not depend on 'p'",
+                "no answer with p = 2, m = 8: 'p // 2' is not arithmetic: numbers, names, brackets and + - * / ** only",
+                "'p // 2' is not arithmetic: numbers, names, brackets and + - * / ** only",
+            ],
+        ),
+        (
+            set_answer(schedule="'interleaved'"),
+            [
+                "no answer with p = 2, m = 9: "
+                "the interleaved schedule needs microbatches in multiples of the ranks, got 9 on 2"
+            ],
+        ),
+    ],
+)
+def test_a_number_question_can_be_drawn_whatever_the_seed(build, change, messages: list[str]) -> None:
+    build.question("number", change=change)
+    assert sorted(finding.message for finding in lint(build.bank)) == sorted(messages)
+
+
+def test_corners_of_a_large_domain_are_computed(build) -> None:
+    """One of a million combinations has no answer: the one where every parameter is largest."""
+
+    def change(values):
+        values["parameters"] = {"p": {"min": 1, "max": 1000}, "m": {"min": 1, "max": 1000}}
+        values["answer"]["arguments"] = {"num_stages": "p", "num_microbatches": "2000 - p - m"}
+
+    build.question("number", change=change)
+    assert [finding.message for finding in lint(build.bank)] == [
+        "no answer with p = 1000, m = 1000: num_microbatches must be a whole number of at least 1, got 0"
+    ]
