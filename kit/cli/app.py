@@ -37,14 +37,16 @@ def invoke(arguments: list[str]) -> int:
     # What a usage error is called differs between releases of typer; they share the base of BadParameter.
     usage_error: Any = typer.BadParameter.__mro__[2]
     try:
-        ended = command.main(arguments or ["--help"], prog_name="shardkit", standalone_mode=False)
+        # Not command.main(), which would answer a broken pipe and Ctrl-C in its own way.
+        with command.make_context("shardkit", arguments or ["--help"]) as context:
+            command.invoke(context)
     except usage_error as error:
-        context = getattr(error, "ctx", None)
-        path = context.command_path if context is not None else "shardkit"
+        place = getattr(error, "ctx", None)
+        path = place.command_path if place is not None else "shardkit"
         raise KitError(error.format_message().rstrip("."), hint=f"{path} --help") from None
-    except typer.Abort:
-        raise KeyboardInterrupt from None
-    return ended if isinstance(ended, int) else 0
+    except typer.Exit as ended:
+        return ended.exit_code
+    return 0
 
 
 def version(is_asked: bool) -> None:

@@ -155,8 +155,9 @@ def add(text: Text, nodes: Sequence[SyntaxTreeNode], page: Markdown, style: str)
         elif node.type in ("em", "strong"):
             add(text, node.children, page, f"{style} {'italic' if node.type == 'em' else 'bold'}".strip())
         elif node.type == "link":
+            start = len(text)
             add(text, node.children, page, style)
-            if node.attrs["href"] != text.plain:
+            if node.attrs["href"] != text.plain[start:]:
                 text.append(f" ({node.attrs['href']})", style)
         else:
             text.append(page.terminal.readable(node.content), style)

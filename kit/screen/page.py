@@ -14,6 +14,13 @@ from kit.screen.words import Language, say
 from kit.screen.wrap import Prose
 
 
+class PipeConsole(Console):
+    """Leaves a broken pipe to the command, which knows its exit code."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class Page:
     """Prints to standard output unless given another file. Raises KitError where the language cannot be shown."""
 
@@ -22,7 +29,7 @@ class Page:
         self.file = file or sys.stdout
         self.terminal = terminal or detect(self.file)
         require_language(self.terminal, language)
-        self.console = Console(
+        self.console = PipeConsole(
             file=self.file,
             width=page_width(self.terminal),
             height=24,

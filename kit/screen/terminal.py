@@ -101,7 +101,7 @@ def shows_unicode(encoding: str, environ: Mapping[str, str]) -> bool:
     if lang in C_LOCALES and ctype in ("C.UTF-8", "C.utf8", "UTF-8"):
         ctype = ""  # Python itself sets this in the C locale, whatever the terminal shows
     locale = environ.get("LC_ALL") or ctype or lang
-    return locale == "" or locale.lower().replace("-", "").endswith("utf8") or "utf8@" in locale.lower()
+    return locale == "" or locale.split("@")[0].lower().replace("-", "").endswith("utf8")
 
 
 def preferred_language(environ: Mapping[str, str] = os.environ) -> str:

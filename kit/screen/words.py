@@ -24,7 +24,6 @@ WORDS: dict[str, dict[Language, str]] = {
     # parts of a question
     "interface": {"en": "Interface", "zh": "接口"},
     "points": {"en": "Points", "zh": "分值"},
-    "options": {"en": "Options", "zh": "选项"},
     "unit": {"en": "In {unit}, or with a unit of your own", "zh": "单位 {unit}，也可以自带单位"},
     "unit_B": {
         "en": "With its unit: 12 GB, 11.2 GiB or 1.2e10 B",
@@ -42,7 +41,6 @@ WORDS: dict[str, dict[Language, str]] = {
     "follow_ups": {"en": "An interviewer would go on", "zh": "面试官可能追问"},
     "sources": {"en": "Sources", "zh": "出处"},
     "answer": {"en": "Answer", "zh": "答案"},
-    "reference": {"en": "Reference: {path}", "zh": "参考实现：{path}"},
     "no_reference": {"en": "The bank has no reference for this question.", "zh": "题库中没有这道题的参考实现。"},
     "next_code": {"en": "Begin: {command}", "zh": "开始做：{command}"},
     "more_hints": {"en": "A hint ({count} left): {command}", "zh": "看提示（还有 {count} 条）：{command}"},
