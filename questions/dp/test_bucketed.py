@@ -362,9 +362,14 @@ def cut_into_buckets(sent, sizes):
 
 
 def not_the_gradients(where, sent, sizes):
+    carried = f"{where}: {len(sent)} all_reduces carry {sum(sent)} bytes, and the gradients are {sum(sizes)}"
+    if sum(sent) < sum(sizes):
+        fail(f"{carried}: some of them never travel ({sent} bytes sent)")
+    if sum(sent) > sum(sizes):
+        fail(f"{carried}: some of them travel twice, or in a wider dtype ({sent} bytes sent)")
     fail(
-        f"{where}: all_reduces of {sent} bytes are not the gradients in reverse order of parameters(), {sizes} bytes, "
-        "each of them once"
+        f"{where}: buckets of {sent} bytes were sent, which do not follow the gradients in reverse order of "
+        f"parameters(), {sizes} bytes: filled, or started, in another order"
     )
 
 
@@ -555,14 +560,12 @@ def route_train(solution, inputs):
     module = Router()
     load(module, inputs["state"])
     ddp = solution.DDPBucketed(module, ROUTES_BUCKET_SIZE_MB)
-    mark()
     returned = []
     for zero_grad, batch in zip(ROUTES_ZERO_GRAD, inputs["batches"], strict=True):
         if zero_grad is not None:
             ddp.zero_grad(set_to_none=zero_grad)
         route_loss(ddp, batch).backward()
         ddp.finish_gradient_synchronization()
-        mark()
         returned.append(gradients(ddp.module))
     return {"gradients": returned}
 
@@ -572,8 +575,8 @@ def route_expected(problem):
     replica = Router()
     load(replica, problem["states"][0])
     dtypes = {name: param.dtype for name, param in replica.named_parameters()}
-    result = {"gradients": [], "by_users": []}
-    total = by_users = None
+    result = {"gradients": [], "by_users": [], "local": []}
+    total = by_users = total_local = None
     for backward, zero_grad in enumerate(ROUTES_ZERO_GRAD):
         local, num_users = [], dict.fromkeys(dtypes, 0)
         for batches in problem["batches"]:
@@ -584,10 +587,12 @@ def route_expected(problem):
                 param.grad = torch.zeros_like(param) if param.grad is None else param.grad
             local.append(gradients(replica))
         if zero_grad is not None:
-            total = by_users = None
+            total, by_users, total_local = None, None, [None] * len(local)
         mean = mean_of(local)
         total = plus(total, mean)
         by_users = plus(by_users, {name: g * len(local) / max(num_users[name], 1) for name, g in mean.items()})
+        total_local = [plus(*trees) for trees in zip(total_local, local, strict=True)]
+        result["local"].append(total_local)
         result["gradients"].append({name: g.to(dtypes[name]) for name, g in total.items()})
         result["by_users"].append({name: g.to(dtypes[name]) for name, g in by_users.items()})
     return result
@@ -628,7 +633,10 @@ def test_unused_parameters_count_as_zero(run):
                     rank=rank,
                     world_size=run.world_size,
                     rtol=rtol,
-                    suspects={"divided by the ranks that used it, not by all": {n: by_users[n] for n in names}},
+                    suspects={
+                        "this rank's local gradient": run.expected["local"][backward][rank],
+                        "the mean over the ranks that used it, not over all": by_users,
+                    },
                     where=f"after backward {backward + 1}",
                 )
 
@@ -638,14 +646,13 @@ def test_one_dtype_a_bucket(run):
     """A bucket holds gradients of one dtype, and all gradients travel, also those that no rank has."""
     if run.world_size == 1:
         return
-    names = [name for name, param in reversed(list(Router().named_parameters())) if param.requires_grad]
+    grads = [run.expected["gradients"][0][name] for name, _ in reversed(list(Router().named_parameters()))]
     for rank in range(run.world_size):
-        for number, operations in enumerate(cut_at_marks(run, rank)[1:-1], start=1):
-            for dtype in FLOOR:
-                where = f"rank {rank}, backward {number}, {str(dtype).removeprefix('torch.')}"
-                grads = [run.expected["gradients"][0][name] for name in names]
-                sizes = sizes_of(grad for grad in grads if grad.dtype == dtype)
-                reductions = only(operations, ("all_reduce",), where)
-                sent = [op.nbytes for op in reductions if f"torch.{op.dtype}" == str(dtype)]
-                if cut_into_buckets(sent, sizes) is None:
-                    not_the_gradients(where, sent, sizes)
+        operations = [op for op in run.trace.operations(rank) if op.name not in ("broadcast", "barrier")]
+        for dtype in FLOOR:
+            name = str(dtype).removeprefix("torch.")
+            where = f"rank {rank}, {name}, all {len(ROUTES)} backwards"
+            sizes = sizes_of(grad for grad in grads if grad.dtype == dtype) * len(ROUTES)
+            sent = [op.nbytes for op in only(operations, ("all_reduce",), where) if op.dtype == name]
+            if cut_into_buckets(sent, sizes) is None:
+                not_the_gradients(where, sent, sizes)

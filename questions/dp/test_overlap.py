@@ -495,8 +495,8 @@ def route_expected(problem):
     replica = Router()
     load(replica, problem["states"][0])
     dtypes = {name: param.dtype for name, param in replica.named_parameters()}
-    result = {"gradients": [], "by_users": []}
-    total = by_users = None
+    result = {"gradients": [], "by_users": [], "local": []}
+    total = by_users = total_local = None
     for backward, zero_grad in enumerate(ROUTES_ZERO_GRAD):
         local, num_users = [], dict.fromkeys(dtypes, 0)
         for batches in problem["batches"]:
@@ -507,10 +507,12 @@ def route_expected(problem):
                 param.grad = torch.zeros_like(param) if param.grad is None else param.grad
             local.append(gradients(replica))
         if zero_grad is not None:
-            total = by_users = None
+            total, by_users, total_local = None, None, [None] * len(local)
         mean = mean_of(local)
         total = plus(total, mean)
         by_users = plus(by_users, {name: g * len(local) / max(num_users[name], 1) for name, g in mean.items()})
+        total_local = [plus(*trees) for trees in zip(total_local, local, strict=True)]
+        result["local"].append(total_local)
         result["gradients"].append({name: g.to(dtypes[name]) for name, g in total.items()})
         result["by_users"].append({name: g.to(dtypes[name]) for name, g in by_users.items()})
     return result
@@ -551,6 +553,9 @@ def test_unused_parameters_count_as_zero(run):
                     rank=rank,
                     world_size=run.world_size,
                     rtol=rtol,
-                    suspects={"divided by the ranks that used it, not by all": {n: by_users[n] for n in names}},
+                    suspects={
+                        "this rank's local gradient": run.expected["local"][backward][rank],
+                        "the mean over the ranks that used it, not over all": by_users,
+                    },
                     where=f"after backward {backward + 1}",
                 )
