@@ -203,6 +203,8 @@ def _what_it_does(state: RankState, slot: Slot) -> str:
     op, request = blocked_on(state), _store_wait(state)
     if op is not None:
         same = "" if op.members == slot.members else f" of group {op.group_label}"
+        if not same and any(call.group != op.group for call in slot.calls.values()):
+            same = " of another group of the same ranks"
         return f"rank {state.rank} waits in {op.title()}{same} ({op.site})"
     if request is not None:
         return f"rank {state.rank} waits in {request.title()} ({request.site})"
