@@ -127,6 +127,18 @@ def quiz(
 
 
 @app.command()
+def lint(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Only these questions")] = None,
+    static: Annotated[bool, typer.Option("--static", help="Only read; run nothing")] = False,
+    bank: BankOption = None,
+) -> None:
+    """Hold the questions against the rules of the content; for authors."""
+    from kit.cli import lint as command
+
+    raise typer.Exit(command.lint_questions(bank, ids or [], is_static=static))
+
+
+@app.command()
 def doctor(bank: BankOption = None) -> None:
     """Check that this machine has what the commands need."""
     from kit.cli import doctor as command
