@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kit.grading.diagnosis import CheckFailed as CheckFailed
     from kit.grading.diagnosis import Diagnosis as Diagnosis
     from kit.grading.diagnosis import fail as fail
-    from kit.grading.grade import grade as grade
+    from kit.grading.grader import grade as grade
     from kit.grading.lint import lint_bank as lint_bank
     from kit.grading.scenario import Run as Run
     from kit.grading.scenario import Scenario as Scenario
@@ -25,7 +25,7 @@ _HOMES = {
     "Scenario": "scenario",
     "compare": "comparison",
     "fail": "diagnosis",
-    "grade": "grade",
+    "grade": "grader",
     "lint_bank": "lint",
 }
 

@@ -16,7 +16,7 @@ from kit.bank.lint import Finding, lint
 from kit.bank.load import load_question
 from kit.bank.mutants import apply, load_mutants, read_reference
 from kit.errors import KitError
-from kit.grading.grade import grade, ranks_ready
+from kit.grading.grader import grade, ranks_ready
 from kit.grading.result import GradeResult
 from kit.grading.solution import read_solution
 from kit.world import Zygote
