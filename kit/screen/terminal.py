@@ -14,6 +14,7 @@ from kit.errors import KitError
 
 MIN_WIDTH = 20
 MAX_PROSE_WIDTH = 100  # longer lines are hard to read
+CONTROLS = {code: "?" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 C_LOCALES = ("", "C", "POSIX")
 
 IN_ASCII = {
@@ -62,7 +63,11 @@ class Terminal:
     encoding: str
 
     def readable(self, text: str) -> str:
-        """`text` in characters that this terminal shows: `2(n-1)/n · Ψ` -> `2(n-1)/n * Psi`. Chinese stays Chinese."""
+        """`text` in characters that this terminal shows: `2(n-1)/n · Ψ` -> `2(n-1)/n * Psi`. Chinese stays Chinese.
+
+        Control characters, which could move the cursor or recolour the screen, become question marks.
+        """
+        text = text.translate(CONTROLS)
         if self.has_unicode or text.isascii():
             return text
         return "".join(character if character.isascii() else in_ascii(character) for character in text)

@@ -67,7 +67,13 @@ def test_signs_have_their_spelling_in_ascii() -> None:
 
 
 def test_ascii_stays_as_it_is() -> None:
-    assert terminal(has_unicode=False).readable(string.printable) == string.printable
+    text = string.ascii_letters + string.digits + string.punctuation + " \n\t"
+    assert terminal(has_unicode=False).readable(text) == text
+
+
+@pytest.mark.parametrize("has_unicode", [True, False])
+def test_nothing_moves_the_cursor(has_unicode: bool) -> None:
+    assert terminal(has_unicode=has_unicode).readable("a\x1b[2Jb\r\x07\x9bc\x7f") == "a?[2Jb???c?"
 
 
 def test_a_file_is_no_terminal() -> None:
