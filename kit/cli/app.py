@@ -127,6 +127,31 @@ def quiz(
 
 
 @app.command()
+def grade(
+    words: Annotated[
+        list[str], typer.Argument(metavar="[ID] FILE", help="ID may be left out where the file's first line names it")
+    ],
+    reference: Annotated[bool, typer.Option("--reference", help="Grade the bank's own answer to ID")] = False,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The same inputs as a grade before")] = None,
+    transport: Annotated[
+        str, typer.Option("--transport", metavar="both|switchboard|gloo", help="Where the ranks run")
+    ] = "both",
+    json: Annotated[
+        Path | None, typer.Option("--json", metavar="F|-", help="The result as JSON, in a file or on standard output")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="F", help="The result as JUnit XML")] = None,
+    feedback: Annotated[str, typer.Option("--feedback", metavar="verdict|hint|full", help="How much is told")] = "full",
+    hint: Annotated[int | None, typer.Option("--hint", metavar="N", help="Show the N-th hint and run nothing")] = None,
+    bank: BankOption = None,
+) -> None:
+    """Run a file on several ranks and say what is right, what is wrong and why."""
+    from kit.cli import grade as command
+
+    options = command.GradeOptions(bank, seed, transport, json, junit, feedback, hint)
+    raise typer.Exit(command.grade_file(words, options, with_reference=reference))
+
+
+@app.command()
 def lint(
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Only these questions")] = None,
     static: Annotated[bool, typer.Option("--static", help="Only read; run nothing")] = False,
