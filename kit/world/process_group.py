@@ -28,11 +28,13 @@ from torch._C._distributed_c10d import (
     ReduceScatterOptions,
     ScatterOptions,
 )
+from torch.distributed import distributed_c10d as c10d
 
+from kit.world import tensor_rules
 from kit.world.connection import Connection
 from kit.world.races import RaceWatch
 from kit.world.sites import call_site
-from kit.world.tensors import copy_into, dtype_name, is_dense, memory_order
+from kit.world.tensors import copy_into, dtype_name, memory_order
 from kit.world.work import Joined, Work
 
 Tensors = Sequence[torch.Tensor]
@@ -40,9 +42,6 @@ _REDUCE_OPS = {
     getattr(dist.ReduceOp, name): name
     for name in ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM")
 }
-# Gloo and the switchboard move these element by element, NCCL as the tensors lie in memory.
-_LOGICAL_ORDER = frozenset(("all_gather", "gather", "all_to_all", "reduce_scatter"))
-_PERMUTED = "{} of a tensor that is not contiguous: NCCL moves memory as it lies, so pass .contiguous()"
 _PLAIN = "a plain {} is not differentiable: gradients flow as if it were not there"
 
 
@@ -87,11 +86,10 @@ class SwitchboardGroup(dist.ProcessGroup):
         timeout: timedelta | None = None,
         **arguments: Any,
     ) -> Work:
-        for tensor in (*sends, *outputs):
-            self._check_tensor(name, tensor)
+        tensor_rules.check(name, (*sends, *outputs))
         site, by_program = call_site()
         self._warn_if_differentiable(name, sends, site, by_program)
-        self._warn_if_permuted(name, (*sends, *outputs), site)
+        self._warn_if_not_portable(name, sends, outputs, site)
         total = sum(t.numel() * t.element_size() for t in sends)
         buffer, where = self._connection.room(total)
         offset = 0
@@ -116,25 +114,9 @@ class SwitchboardGroup(dist.ProcessGroup):
         written = results if results is not None else outputs
         return Work(self._connection, self._races, seq, outputs, written, where.get("segment"), timeout)
 
-    def _check_tensor(self, name: str, tensor: torch.Tensor) -> None:
-        if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
-            raise ValueError(f"{name}: a {tensor.layout} tensor on {tensor.device}; ranks here use dense CPU tensors")
-        if tensor.numel() and not is_dense(tensor):
-            raise ValueError(
-                f"{name}: a tensor of shape {list(tensor.shape)} and strides {list(tensor.stride())} is not dense; "
-                "NCCL refuses it and gloo's all_reduce gives wrong values for it: pass .contiguous() and copy back"
-            )
-
-    def _check_contiguous(self, name: str, tensor: torch.Tensor) -> None:
-        if not tensor.is_contiguous():
-            raise ValueError(
-                f"{name}: shape {list(tensor.shape)} with strides {list(tensor.stride())} is not contiguous; "
-                "gloo refuses it and NCCL sends memory as it lies: pass .contiguous()"
-            )
-
-    def _warn_if_permuted(self, name: str, tensors: Tensors, site: str) -> None:
-        if name in _LOGICAL_ORDER and any(not t.is_contiguous() for t in tensors):
-            message = _PERMUTED.format(name)
+    def _warn_if_not_portable(self, name: str, sends: Tensors, outputs: Tensors, site: str) -> None:
+        message = tensor_rules.portability_note(name, sends, outputs)
+        if message is not None:
             self._connection.post({"op": "note", "kind": "portability", "message": message, "site": site})
 
     def _warn_if_differentiable(self, name: str, tensors: Tensors, site: str, by_program: bool) -> None:
@@ -240,7 +222,7 @@ class SwitchboardGroup(dist.ProcessGroup):
     ) -> Work:
         opts = opts if opts is not None else AllToAllOptions()
         for tensor in (input, output):
-            self._check_contiguous("all_to_all", tensor)
+            tensor_rules.check_contiguous("all_to_all", tensor)
         parts = self._split("input", input, input_splits)
         out_parts = self._split("output", output, output_splits)
         return self._issue("all_to_all", [input], [output], async_op=opts.asyncOp, parts=parts, out_parts=out_parts)
@@ -308,17 +290,17 @@ class SwitchboardGroup(dist.ProcessGroup):
     def send(self, tensors: Tensors, dst: int, tag: int) -> Work:
         if dst == self._group_rank:
             raise ValueError(f"send: rank {dst} of the group sends to itself")
-        self._check_contiguous("send", tensors[0])
+        tensor_rules.check_contiguous("send", tensors[0])
         return self._issue("send", tensors, [], results=tensors, peer=dst, tag=tag)
 
     def recv(self, tensors: Tensors, src: int, tag: int) -> Work:
         if src == self._group_rank:
             raise ValueError(f"recv: rank {src} of the group receives from itself")
-        self._check_contiguous("recv", tensors[0])
+        tensor_rules.check_contiguous("recv", tensors[0])
         return self._issue("recv", [], tensors, peer=src, tag=tag)
 
     def recv_anysource(self, tensors: Tensors, tag: int) -> Work:
-        self._check_contiguous("recv", tensors[0])
+        tensor_rules.check_contiguous("recv", tensors[0])
         return self._issue("recv", [], tensors, peer=-1, tag=tag)
 
     # -- the rest of the interface ------------------------------------------------------------------------
@@ -353,10 +335,13 @@ class SwitchboardGroup(dist.ProcessGroup):
     def shutdown(self) -> None:
         """Nothing to shut down."""
 
+    def _start_coalescing(self, device: Any) -> NoReturn:
+        c10d._world.pg_coalesce_state.pop(self, None)  # or torch would silently collect all later operations
+        self._unsupported()
+
     def _unsupported(self, *_: Any, **__: Any) -> NoReturn:
         raise NotImplementedError(
             "the switchboard does not support this operation of torch.distributed; docs/world.md lists what it does"
         )
 
-    split_group = merge_remote_group = _unsupported
-    _start_coalescing = _end_coalescing = _unsupported
+    split_group = merge_remote_group = _end_coalescing = _unsupported
