@@ -224,7 +224,8 @@ def draw_round(draw, name, groups, size):
     script = {"name": name, "group": group, "messages": messages}
     if name == "from_any":
         # A tag of its own, or the round could take a message of the next one; gloo takes no empty one from any rank.
-        receiver, tag, like = draw.randrange(n), 100 + draw.randrange(10**6), {**messages[0], "shape": [draw.randint(1, 9)]}
+        receiver, tag = draw.randrange(n), 100 + draw.randrange(10**6)
+        like = {**messages[0], "shape": [draw.randint(1, 9)]}
         senders = [rank for rank in range(n) if rank != receiver]
         script |= {"receiver": receiver, "blocking": draw.random() < 0.5}
         script["messages"] = [
@@ -241,11 +242,11 @@ def draw_round(draw, name, groups, size):
 def in_line(draw, messages):
     """A random order in which messages of one channel (source, destination, tag) keep theirs."""
     order = draw.sample(range(len(messages)), len(messages))
-    channels = {}
+    channel = [(message["src"], message["dst"], message["tag"]) for message in messages]
+    waiting = {}
     for number in sorted(order):
-        message = messages[number]
-        channels.setdefault((message["src"], message["dst"], message["tag"]), []).append(number)
-    return [channels[message["src"], message["dst"], message["tag"]].pop(0) for message in map(messages.__getitem__, order)]
+        waiting.setdefault(channel[number], []).append(number)
+    return [waiting[channel[number]].pop(0) for number in order]
 
 
 # Collectives ---------------------------------------------------------------------------------------------------------
