@@ -1,4 +1,4 @@
-"""A grade as a reviewer would tell it: the verdict, the five proofs, the first cause with its evidence, the next step."""
+"""A grade as a reviewer would tell it: the verdict, the five proofs, the first cause with its evidence, what next."""
 
 from __future__ import annotations
 
