@@ -275,7 +275,9 @@ def _headline(what: str, path: str, num_wrong: int, num_telling: int, found: tup
     if num_wrong == num_telling:
         return f"every {what} {relation}"
     rest = num_telling - num_wrong
-    return f"{num_wrong} of {num_telling} ({what}): each {relation}; the other {rest} hold"
+    if num_wrong == 1:
+        return f"{named(what, path)} {relation}; the other {rest} hold{'s' * (rest == 1)}"
+    return f"{num_wrong} of {num_telling} ({what}): each {relation}; the other {rest} hold{'s' * (rest == 1)}"
 
 
 def _wrong(leaf: _Leaf, suspects: Mapping[str, Any]) -> Wrong:

@@ -15,6 +15,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +71,9 @@ def grade(
     bank = bank or find_bank()
     question_id = _question_of(bank, question_id, solution)
     points, interface = _code_question(bank, question_id)
-    drawn = seed if seed is not None else secrets.randbelow(plugin.MAX_SEED)
     if solution.is_untouched(bank.starter(question_id)):
         return GradeResult(
-            question_id, str(path), "not_started", drawn, points, (), time.monotonic() - started,
+            question_id, str(path), "not_started", seed or 0, points, (), time.monotonic() - started,
             "the file is still the starter; nothing was run",
         )  # fmt: skip
     problem = problem_in_text(parse_interface(interface), solution.tree, solution.name)
@@ -81,8 +81,13 @@ def grade(
         raise KitError(problem, f"`shardkit show {question_id}` says what the file must define")
     own = ranks_ready() if zygote is None else None
     try:
+        # Not before the zygote is there: what it has in its memory, every rank has.
+        drawn = seed if seed is not None else secrets.randbelow(plugin.MAX_SEED)
         subject = Subject(bank.checks(question_id).resolve(), path.resolve(), interface)
         collector = _run_checks(subject, drawn, transport, zygote or own)
+        if collector.puzzles:
+            right = Subject(subject.checks, bank.reference(question_id), interface)
+            collector.settle(_run_checks(right, drawn, transport, zygote or own) if right.solution.is_file() else None)
     finally:
         if own is not None:
             own.close()
@@ -113,48 +118,50 @@ def _code_question(bank: Bank, question_id: str) -> tuple[dict[str, int], tuple[
 
 def _run_checks(subject: Subject, seed: int, transport: str, zygote: Zygote | None) -> _Collector:
     collector = _Collector(subject, seed, transport, zygote)
-    arguments = [
-        "-q",
-        "--tb=native",
-        "-p",
-        "kit.grading.plugin",
-        "--noconftest",
-        "--import-mode=importlib",
-        "-o",
-        "addopts=",
-    ]
+    arguments = ["-q", "-s", "--tb=native", "-p", "kit.grading.plugin", "--noconftest", "--import-mode=importlib"]
     for name in _UNUSED:
         arguments += ["-p", f"no:{name}"]
-    with tempfile.TemporaryDirectory(prefix="shardkit-") as empty, _quiet_surroundings() as shown:
+    with tempfile.TemporaryDirectory(prefix="shardkit-") as empty, _quiet_surroundings(empty) as shown:
         ini = Path(empty, "pytest.ini")
         ini.write_text("[pytest]\n")
         arguments += ["-c", str(ini), "--rootdir", empty, str(subject.checks)]
         collector.exit_code = int(pytest.main(arguments, plugins=[collector]))
         collector.output = shown.getvalue()
+    if collector.exit_code == pytest.ExitCode.INTERRUPTED and not collector.has_faults:
+        raise KeyboardInterrupt
     return collector
 
 
 @contextlib.contextmanager
-def _quiet_surroundings() -> Iterator[io.StringIO]:
+def _quiet_surroundings(empty: str) -> Iterator[io.StringIO]:
     """pytest without the user's environment and with its own words kept apart; everything is put back."""
     shown = io.StringIO()
     kept = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("PYTEST", "PY_COLORS"))}
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    writes_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    # Bytecode is neither written beside the checks nor taken from there.
+    bytecode = sys.dont_write_bytecode, sys.pycache_prefix
+    sys.dont_write_bytecode, sys.pycache_prefix = True, empty
     loaded = set(sys.modules)
     try:
         with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield shown
     finally:
-        sys.dont_write_bytecode = writes_bytecode
+        sys.dont_write_bytecode, sys.pycache_prefix = bytecode
         os.environ.pop("PYTEST_DISABLE_PLUGIN_AUTOLOAD", None)
         for name in [n for n in os.environ if n.startswith("PYTEST")]:
             del os.environ[name]
         os.environ.update(kept)
-        for name in set(sys.modules) - loaded:
-            if name.split(".")[-1].startswith("test_"):
-                del sys.modules[name]
+        _forget_checks(loaded)
+
+
+def _forget_checks(loaded: set[str]) -> None:
+    """Drop the checks file's module, so that the next grade in this process reads its own."""
+    new = set(sys.modules) - loaded
+    checks = {name for name in new if name.rsplit(".", 1)[-1].startswith("test_")}
+    for name in new:
+        if name in checks or any(one.startswith(f"{name}.") for one in checks):
+            sys.modules.pop(name, None)
 
 
 class _Collector:
@@ -172,7 +179,12 @@ class _Collector:
         self._faults: list[str] = []
         self._rank_output: dict[str, str] = {}
         self._user_error: KitError | None = None
+        self.puzzles: dict[str, str] = {}
         self._is_not_written = ""
+
+    @property
+    def has_faults(self) -> bool:
+        return bool(self._faults)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -199,7 +211,7 @@ class _Collector:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        self._take(item, call.when or "", call.excinfo.value if call.excinfo is not None else None, call.duration)
+        self._take(item, call.when, call.excinfo.value if call.excinfo is not None else None, call.duration)
         return report
 
     def _take(self, item: pytest.Item, when: str, error: BaseException | None, duration_s: float) -> None:
@@ -213,6 +225,8 @@ class _Collector:
             if when != "setup":
                 self._results[item.nodeid] = _result(*expected, "passed", "", spent)
             return
+        if not isinstance(error, (pytest.skip.Exception, WorldError, CheckFailed, KitError)):
+            self.puzzles[item.nodeid] = f"{type(error).__name__}: {error}"
         self._results[item.nodeid] = self._failed(expected, error, spent, launch)
 
     def _failed(
@@ -230,9 +244,18 @@ class _Collector:
         if isinstance(error, KitError):
             self._user_error = self._user_error or error
             return _result(*expected, "kit_error", error.message, spent)
-        text = f"{type(error).__name__}: {error}"
-        self._faults.append(f"{expected[0].name}: {text}")
-        return _result(*expected, "kit_error", text, spent)
+        return _result(*expected, "kit_error", f"{type(error).__name__}: {error}", spent)
+
+    def settle(self, right: _Collector | None) -> None:
+        """A check that broke is at fault itself, unless it holds for the reference: then it met what no program of
+        the checks returns, and it is the solution that made it so."""
+        for nodeid, text in self.puzzles.items():
+            name, of_right = self._expected[nodeid][0].name, right._results.get(nodeid) if right is not None else None
+            if of_right is not None and of_right.verdict == "passed":
+                message = f"what the ranks returned is not what this check can look at: {text}"
+                self._results[nodeid] = replace(self._results[nodeid], verdict="failed", message=message)
+            else:
+                self._faults.append(f"{name}: {text}")
 
     def _failed_launch(self, expected: tuple[Check, int, str], error: WorldError, spent: float) -> CheckResult:
         solution = str(self.subject.solution)
