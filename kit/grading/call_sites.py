@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import torch
+
     from kit.world import Operation, Result
 
 _POINT_TO_POINT = ("send", "recv")
@@ -15,8 +17,37 @@ _TELLING_FINDINGS = ("unwaited", "incomplete", "autograd", "non_member")
 def suspicions(result: Result) -> tuple[str, ...]:
     """Sentences about a run whose values are wrong: swapped collectives, and findings that may explain it."""
     swapped = suspect_swap(result.trace.operations())
+    early = early_read(result)
     told = [str(finding) for finding in result.findings if finding.kind in _TELLING_FINDINGS]
-    return tuple(([swapped] if swapped else []) + list(dict.fromkeys(told))[:3])
+    return tuple([sentence for sentence in (early, swapped) if sentence] + list(dict.fromkeys(told))[:3])
+
+
+def early_read(result: Result) -> str:
+    """The operation whose mark a returned tensor carries: its result was used before it had been waited for."""
+    from kit.world.poison import source_of
+
+    for rank, value in enumerate(result.ranks):
+        operations = result.trace.operations(rank)
+        for tensor in _tensors(value):
+            number = source_of(tensor)
+            if number is not None and number <= len(operations):
+                op = operations[number - 1]
+                return (
+                    f"rank {rank}: the result of {op.name} ({op.site}) was used before it was waited for; "
+                    "its mark is in the values"
+                )
+    return ""
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if hasattr(value, "untyped_storage"):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tensors(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
 
 
 def suspect_swap(operations: Sequence[Operation]) -> str:
