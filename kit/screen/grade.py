@@ -9,6 +9,7 @@ from rich.text import Text
 
 from kit.grading.result import CheckResult, GradeResult, ProofRow
 from kit.screen.page import Page
+from kit.screen.wrap import Prose
 
 FEEDBACK = ("verdict", "hint", "full")
 _VERDICTS = {
@@ -78,7 +79,8 @@ def _show_cause(page: Page, result: GradeResult, first: CheckResult, *, is_full:
     if also:
         page.heading("Also failing")
         for check in also[:_MAX_ALSO]:
-            page.line(Text.assemble((check.proof.ljust(12), "dim"), check.title), indent="  ")
+            lead = Text(f"  {check.proof:<12}", style="dim")
+            page.print(Prose(Text(page.readable(check.title)), lead, Text(" " * 14)))
         if len(also) > _MAX_ALSO:
             page.line(f"and {len(also) - _MAX_ALSO} more", indent="  ", style="dim")
 
