@@ -15,7 +15,7 @@ in which gradients become ready must not decide. Here gradients have an index, f
 strictly in index order; a gradient that is ready early waits for its turn.
 
 Source: Li et al., PyTorch Distributed: Experiences on Accelerating Data Parallel Training, VLDB 2020, section 3.2.3.
-Left out: buckets (dp/bucketed), skipping the synchronisation while accumulating (dp/no_sync).
+Left out: buckets (dp/bucketed), skipping the synchronisation while accumulating (DDP's no_sync).
 """
 
 import torch
