@@ -43,7 +43,7 @@ Scalar = Annotated[int | float | str, PlainValidator(scalar)]
 
 
 class Model(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class Text(Model):
