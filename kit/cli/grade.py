@@ -7,11 +7,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.bank.layout import Bank, find_bank
+from kit.bank.layout import ID, Bank, find_bank
 from kit.bank.load import load_question
 from kit.cli import KITS_FAULT, NOT_PASSED, PASSED
 from kit.cli.torch_there import require_torch
 from kit.errors import KitError
+
+TRANSPORTS = ("both", "switchboard", "gloo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class GradeOptions:
 def grade_file(words: list[str], options: GradeOptions, *, with_reference: bool) -> int:
     """words: `[ID] FILE`, or `ID` alone with the reference. Returns the exit code."""
     require_torch("grade runs the file on several ranks", "`shardkit quiz` needs no torch")
-    question_id, path = _named(words, with_reference=with_reference)
+    question_id, path = _named(words, find_bank(options.bank), with_reference=with_reference)
     _check_options(options)
     if options.hint is not None:
         bank = find_bank(options.bank)
@@ -50,16 +52,26 @@ def grade_file(words: list[str], options: GradeOptions, *, with_reference: bool)
     return PASSED if result.verdict == "passed" else NOT_PASSED
 
 
-def _named(words: list[str], *, with_reference: bool) -> tuple[str | None, Path | None]:
+def _named(words: list[str], bank: Bank, *, with_reference: bool) -> tuple[str | None, Path | None]:
     if with_reference:
         if len(words) != 1:
             raise KitError("--reference grades the bank's own answer", "shardkit grade ID --reference")
         return words[0], None
     if not 1 <= len(words) <= 2:
         raise KitError(f"{len(words)} arguments where [ID] FILE belongs", "shardkit grade ID FILE")
+    for word in words[1:]:
+        if _is_question(bank, word) and not Path(word).exists():
+            raise KitError(f"{word} is a question; the file comes after it", f"shardkit grade {word} FILE")
     if len(words) == 1:
+        if _is_question(bank, words[0]) and not Path(words[0]).exists():
+            raise KitError(f"which file answers {words[0]}?", f"shardkit grade {words[0]} FILE")
         return None, Path(words[0])
     return words[0], Path(words[1])
+
+
+def _is_question(bank: Bank, word: str) -> bool:
+    """Looks for the file and reads none."""
+    return ID.fullmatch(word) is not None and bank.question(word).is_file()
 
 
 def _check_options(options: GradeOptions) -> None:
@@ -67,6 +79,8 @@ def _check_options(options: GradeOptions) -> None:
 
     if options.feedback not in FEEDBACK:
         raise KitError(f"no feedback {options.feedback!r}; there are {', '.join(FEEDBACK)}")
+    if options.transport not in TRANSPORTS:
+        raise KitError(f"no transport {options.transport!r}; there are {', '.join(TRANSPORTS)}")
     from kit.grading.report import require_writable
 
     for path in (options.json, options.junit):
