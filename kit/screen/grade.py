@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from kit.grading.result import CheckResult, GradeResult, ProofRow
 from kit.screen.page import Page
 from kit.screen.wrap import Prose
+
+if TYPE_CHECKING:
+    from kit.grading.result import CheckResult, GradeResult, ProofRow
 
 FEEDBACK = ("verdict", "hint", "full")
 _VERDICTS = {
