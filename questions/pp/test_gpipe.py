@@ -137,7 +137,8 @@ def equal_problem(rng, world_size):
 
 
 def unequal_problem(rng, world_size):
-    sizes = (1 + torch.randperm(6, generator=rng)[:5]).tolist()  # five different sizes from 1 to 6
+    """Four different sizes from 2 to 6, and a last microbatch of one sample."""
+    sizes = [*(2 + torch.randperm(5, generator=rng)[:4]).tolist(), 1]
     return {"groups": [], "batches": [world_batch(rng, world_size, sizes)]}
 
 
