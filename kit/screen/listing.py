@@ -33,7 +33,9 @@ def show_list(page: Page, headers: Sequence[Header]) -> None:
             page.console.print(Prose(Text(row[3]), beginning(row, widths), Text(" " * width_before_title)))
     else:
         for row in rows:
-            page.console.print(Text.assemble((row[0], "bold"), "  ", (f"{row[1]}, {heads[2]} {row[2]}", "dim")))
+            page.console.print(
+                Text.assemble((row[0], "bold"), "  ", (f"{row[1]}, {page.say('level', level=row[2])}", "dim"))
+            )
             page.console.print(Prose(Text(row[3]), Text("  "), Text("  ")))
     if page.terminal.is_terminal:
         page.blank()
