@@ -1,0 +1,443 @@
+"""What gloo lacks or gets wrong and the switchboard does, and calls that have no meaning."""
+
+from __future__ import annotations
+
+import random
+
+import torch
+import torch.distributed as dist
+
+from kit.world import binding
+
+
+def me():
+    return dist.get_rank()
+
+
+def there():
+    return dist.get_world_size()
+
+
+# Beyond gloo ----------------------------------------------------------------------------------------------------------
+
+
+def uneven_all_gather():
+    """Rank r gives r + 1 rows."""
+    outputs = [torch.zeros(r + 1, 2) for r in range(there())]
+    dist.all_gather(outputs, torch.full((me() + 1, 2), float(me())))
+    return outputs
+
+
+def all_to_all_of_any_shapes():
+    """Rank i sends a tensor of i * 10 + j to rank j, as many rows as i, as many columns as j."""
+    inputs = [torch.full((me(), j + 1), me() * 10.0 + j) for j in range(there())]
+    outputs = [torch.zeros(i, me() + 1) for i in range(there())]
+    dist.all_to_all(outputs, inputs)
+    return outputs
+
+
+def stacked_buffers():
+    """[world_size, n] buffers, which NCCL takes and gloo refuses."""
+    gathered = torch.zeros(there(), 3)
+    dist.all_gather_into_tensor(gathered, torch.arange(3.0) + 10 * me())
+    scattered = torch.zeros(3)
+    dist.reduce_scatter_tensor(scattered, gathered.clone())
+    return [gathered, scattered]
+
+
+FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)
+UNKNOWN_TO_GLOO = (*FP8, torch.int16, torch.uint16, torch.uint32, torch.uint64)
+
+
+def pattern(dtype, rank, numel=64):
+    generator = torch.Generator().manual_seed(rank)
+    return torch.randint(0, 256, (numel * dtype.itemsize,), dtype=torch.uint8, generator=generator).view(dtype)
+
+
+def moves_what_gloo_does_not():
+    """Every movement of every dtype that gloo does not know, as raw bytes."""
+    seen = {}
+    for dtype in UNKNOWN_TO_GLOO:
+        mine, rank, size = pattern(dtype, me()), me(), there()
+        shared = pattern(dtype, me())
+        dist.broadcast(shared, size - 1)
+        parts = [torch.empty_like(mine) for _ in range(size)]
+        dist.all_gather(parts, mine)
+        exchanged = torch.empty_like(mine)
+        dist.all_to_all_single(exchanged, mine)
+        passed = torch.empty_like(mine)
+        works = dist.batch_isend_irecv([
+            dist.P2POp(dist.isend, mine, (rank + 1) % size),
+            dist.P2POp(dist.irecv, passed, (rank - 1) % size),
+        ])  # fmt: skip
+        for work in works:
+            work.wait()
+        seen[str(dtype)] = [shared, parts, exchanged, passed]
+    return seen
+
+
+def polls_a_receive():
+    x = torch.zeros(3)
+    works = [
+        dist.isend(torch.full((3,), float(me())), (me() + 1) % there()),
+        dist.irecv(x, (me() - 1) % there()),
+    ]
+    while not all([work.is_completed() for work in works]):  # noqa: C419 - every one of them has to be asked
+        pass
+    return x
+
+
+def future_of_a_reduce_scatter():
+    y = torch.zeros(2)
+    work = dist.reduce_scatter(y, [torch.full((2,), float(r)) for r in range(there())], async_op=True)
+    return work.get_future().then(lambda future: future.value()[0] + 1).wait()
+
+
+# Rounding -------------------------------------------------------------------------------------------------------------
+
+
+def addends(dtype, rank, numel):
+    generator = torch.Generator().manual_seed(17 + rank)
+    return torch.randn(numel, generator=generator, dtype=torch.float64).mul(10).to(dtype)
+
+
+def reductions(inputs):
+    """Sums, means and products by each kind of reduction."""
+    dtype, seen = inputs["dtype"], {}
+    for name in ("SUM", "AVG", "PRODUCT"):
+        op, numel = getattr(dist.ReduceOp, name), inputs["numel"]
+        x = addends(dtype, me(), numel)
+        reduced, scattered, listed = x.clone(), torch.empty(numel // there(), dtype=dtype), None
+        dist.all_reduce(reduced, op)
+        dist.reduce_scatter_tensor(scattered, x, op)
+        listed = torch.empty_like(scattered)
+        dist.reduce_scatter(listed, list(x.chunk(there())), op)
+        rooted = x.clone()
+        dist.reduce(rooted, there() - 1, op)
+        seen[name] = [reduced, scattered, listed, rooted if me() == there() - 1 else None]
+    return seen
+
+
+def sums_its_input(inputs):
+    x = inputs[me()].clone()
+    dist.all_reduce(x)
+    return x
+
+
+def extremes_of_nan():
+    """A NaN on one rank; MIN and MAX must not lose it, whichever rank has it."""
+    seen = []
+    for owner in range(there()):
+        for op in (dist.ReduceOp.MIN, dist.ReduceOp.MAX, dist.ReduceOp.SUM):
+            x = torch.tensor([1.0, float("nan") if me() == owner else 2.0, float("inf")])
+            dist.all_reduce(x, op)
+            seen.append(x)
+    return seen
+
+
+# Refused in the rank, before anything is sent: (name, call, exception, what it says) ----------------------------------
+
+
+def _strided():
+    return torch.zeros(4, 3)[:, 0]
+
+
+def _room(count, *shape):
+    return [torch.zeros(*shape) for _ in range(count)]
+
+
+REFUSED = {
+    "all_reduce of a column": (lambda: dist.all_reduce(_strided()), ValueError, r"strides \[3\].*not dense"),
+    "broadcast of a column": (lambda: dist.broadcast(_strided(), 0), ValueError, r"strides \[3\].*not dense"),
+    "all_gather of a column": (
+        lambda: dist.all_gather(_room(there(), 4), _strided()), ValueError, r"shape \[4\] and strides \[3\]",
+    ),
+    "all_gather into columns": (
+        lambda: dist.all_gather([_strided() for _ in range(there())], torch.zeros(4)), ValueError, r"strides \[3\]",
+    ),
+    "all_reduce of an expanded tensor": (
+        lambda: dist.all_reduce(torch.zeros(1).expand(4)), ValueError, r"strides \[0\].*not dense",
+    ),
+    "send of a transposed tensor": (
+        lambda: dist.send(torch.zeros(2, 3).t(), (me() + 1) % there()), ValueError, r"strides \[1, 3\].*not contiguous",
+    ),
+    "recv into a transposed tensor": (
+        lambda: dist.recv(torch.zeros(2, 3).t(), (me() + 1) % there()), ValueError, r"strides \[1, 3\].*not contiguous",
+    ),
+    "recv from any into a transposed tensor": (
+        lambda: dist.recv(torch.zeros(2, 3).t()), ValueError, r"strides \[1, 3\].*not contiguous",
+    ),
+    "all_to_all_single of a transposed tensor": (
+        lambda: dist.all_to_all_single(torch.zeros(6, 2), torch.zeros(2, 6).t()), ValueError, "not contiguous",
+    ),
+    "all_to_all_single into a transposed tensor": (
+        lambda: dist.all_to_all_single(torch.zeros(2, 6).t(), torch.zeros(6, 2)), ValueError, "not contiguous",
+    ),
+    "send to oneself": (lambda: dist.send(torch.zeros(1), me()), ValueError, ""),
+    "isend to oneself": (lambda: dist.isend(torch.zeros(1), me()), ValueError, "itself"),
+    "irecv from oneself": (lambda: dist.irecv(torch.zeros(1), me()), ValueError, "itself"),
+    "all_gather_into_tensor too short": (
+        lambda: dist.all_gather_into_tensor(torch.zeros(5), torch.zeros(3)),
+        ValueError, r"the output has 5 elements, not 2 ranks x 3",
+    ),
+    "reduce_scatter_tensor too long": (
+        lambda: dist.reduce_scatter_tensor(torch.zeros(3), torch.zeros(7)),
+        ValueError, r"the input has 7 elements, not 2 ranks x 3",
+    ),
+    "all_gather list too short": (
+        lambda: dist.all_gather(_room(1, 3), torch.zeros(3)), ValueError, "1 output tensors for a group of 2 ranks",
+    ),
+    "reduce_scatter list too long": (
+        lambda: dist.reduce_scatter(torch.zeros(3), _room(3, 3)), ValueError, "3 input tensors for a group of 2 ranks",
+    ),
+    "all_to_all list too long": (
+        lambda: dist.all_to_all(_room(2, 3), _room(3, 3)), ValueError, "3 input tensors for a group of 2",
+    ),
+    "gather list too short": (
+        lambda: dist.gather(torch.zeros(3), _room(1, 3), dst=me()), ValueError, "1 output tensors",
+    ),
+    "scatter list too short": (
+        lambda: dist.scatter(torch.zeros(3), _room(1, 3), src=me()), ValueError, "1 input tensors",
+    ),
+    "all_to_all_single not divisible": (
+        lambda: dist.all_to_all_single(torch.zeros(4), torch.zeros(5)),
+        ValueError, "dimension 0 of the input is 5, not divisible by 2",
+    ),
+    "all_to_all_single splits of another sum": (
+        lambda: dist.all_to_all_single(torch.zeros(4), torch.zeros(5), [2, 2], [2, 2]),
+        ValueError, r"input split sizes \[2, 2\] do not cut a dimension of 5 into 2",
+    ),
+    "all_to_all_single negative split": (
+        lambda: dist.all_to_all_single(torch.zeros(4), torch.zeros(4), [5, -1], [2, 2]), ValueError, r"\[5, -1\]",
+    ),
+    "all_to_all_single too few splits": (
+        lambda: dist.all_to_all_single(torch.zeros(4), torch.zeros(4), [4], [2, 2]), ValueError, r"\[4\]",
+    ),
+    "all_gather_into_tensor of another dtype": (
+        lambda: dist.all_gather_into_tensor(torch.zeros(6, dtype=torch.float64), torch.zeros(3)),
+        ValueError, "different dtypes: float32, float64",
+    ),
+    "reduce_scatter_tensor of another dtype": (
+        lambda: dist.reduce_scatter_tensor(torch.zeros(3, dtype=torch.int64), torch.zeros(6)),
+        ValueError, "different dtypes: float32, int64",
+    ),
+    "sparse": (lambda: dist.all_reduce(torch.zeros(3).to_sparse()), (ValueError, NotImplementedError), "parse"),
+    "meta": (
+        lambda: dist.all_reduce(torch.zeros(3, device="meta")), (ValueError, RuntimeError, NotImplementedError), "",
+    ),
+    "premultiplied sum": (
+        lambda: dist.all_reduce(torch.zeros(3), dist._make_nccl_premul_sum(2.0)), NotImplementedError, "PREMUL_SUM",
+    ),
+    "coalescing with a device": (lambda: _with_coalescing_manager(), NotImplementedError, "docs/world.md"),
+}  # fmt: skip
+
+
+def _with_coalescing_manager():
+    with dist._coalescing_manager(device=torch.device("cpu")):
+        dist.all_reduce(torch.zeros(1))
+
+
+def every_refusal():
+    """What each refused call said; afterwards everything still works."""
+    seen = {}
+    for name, (call, exception, _) in REFUSED.items():
+        try:
+            call()
+        except exception as error:
+            seen[name] = str(error)
+        else:
+            seen[name] = None
+    x = torch.ones(2)
+    dist.all_reduce(x)
+    return [seen, x]
+
+
+# Undefined for every rank alike: the wait raises ----------------------------------------------------------------------
+
+
+def undefined_reductions():
+    """The wait of an undefined reduction raises, every time, and leaves the group in order."""
+    x = torch.ones(3, dtype=torch.int64)
+    work = dist.all_reduce(x, dist.ReduceOp.AVG, async_op=True)
+    said = []
+    for _ in range(2):
+        try:
+            work.wait()
+        except RuntimeError as error:
+            said.append(str(error))
+    future = dist.all_reduce(torch.ones(2), dist.ReduceOp.BOR, async_op=True).get_future()
+    try:
+        future.wait()
+    except RuntimeError as error:
+        said.append(str(error))
+    polled = dist.all_reduce(pattern(torch.float8_e4m3fn, 0), async_op=True)
+    while not polled.is_completed():
+        pass
+    said.append(str(polled.exception()))
+    y = torch.ones(3)
+    dist.all_reduce(y)
+    return [said, polled.is_success(), y]
+
+
+# Calls that do not fit together ---------------------------------------------------------------------------------------
+
+
+def misfit(inputs):
+    """One of MISFITS, on two ranks."""
+    MISFITS[inputs][0]()
+
+
+def _gather_to_root_with_room_for(numel):
+    outputs = [torch.zeros(2), torch.zeros(numel)] if me() == 0 else None
+    dist.gather(torch.zeros(2 if me() == 0 else 3), outputs)
+
+
+def _scatter_of(numel):
+    parts = [torch.zeros(2), torch.zeros(numel)] if me() == 0 else None
+    dist.scatter(torch.zeros(2 if me() == 0 else 3), parts)
+
+
+def _mixed_layouts(call):
+    x = torch.zeros(3, 2).t() if me() else torch.zeros(2, 3)
+    call(x)
+
+
+def _message(sent, room):
+    dist.send(sent, 1) if me() == 0 else dist.recv(room, 0)
+
+
+MISFITS = {
+    "all_reduce sizes": (
+        lambda: dist.all_reduce(torch.zeros(2 + me())), r"rank 0: float32 \[2\], rank 1: float32 \[3\]",
+    ),
+    "all_reduce dtypes": (
+        lambda: dist.all_reduce(torch.zeros(2, dtype=(torch.float32, torch.int32)[me()])),
+        "rank 0: float32, rank 1: int32",
+    ),
+    "reduce sizes": (lambda: dist.reduce(torch.zeros(2 + me()), 0), r"rank 0: float32 \[2\], rank 1: float32 \[3\]"),
+    "broadcast sizes": (lambda: dist.broadcast(torch.zeros(2 + me()), 0), r"\[2\], rank 1: float32 \[3\]"),
+    "broadcast roots": (lambda: dist.broadcast(torch.zeros(2), me()), "different roots: rank 0: 0, rank 1: 1"),
+    "all_gather sizes": (
+        lambda: dist.all_gather(_room(2, 2 + me()), torch.zeros(2 + me())),
+        "rank 1 sends 3 elements, rank 0 has room for 2",
+    ),
+    "all_gather_into_tensor sizes": (
+        lambda: dist.all_gather_into_tensor(torch.zeros(4 + 2 * me()), torch.zeros(2 + me())),
+        r"rank 0: float32 \[2\], rank 1: float32 \[3\]",
+    ),
+    "reduce_scatter parts": (
+        lambda: dist.reduce_scatter(torch.zeros(2), [torch.zeros(2), torch.zeros(2 + me())]),
+        r"rank 0: \[2, 2\] elements, rank 1: \[2, 3\] elements",
+    ),
+    "reduce_scatter output": (
+        lambda: dist.reduce_scatter(torch.zeros(2), [torch.zeros(2), torch.zeros(3)]),
+        "rank 1 receives 2 elements where its part has 3",
+    ),
+    "reduce_scatter reductions": (
+        lambda: dist.reduce_scatter_tensor(
+            torch.zeros(2), torch.zeros(4), (dist.ReduceOp.SUM, dist.ReduceOp.MAX)[me()]
+        ),
+        "different reductions: rank 0: SUM, rank 1: MAX",
+    ),
+    "all_to_all sizes": (
+        lambda: dist.all_to_all_single(torch.zeros(4), torch.zeros(4), [2, 2], [1 + me(), 3 - me()]),
+        "rank 0 sends 1 elements to rank 0, which expects 2",
+    ),
+    "gather part": (lambda: _gather_to_root_with_room_for(2), r"rank 1 sends 3 elements, the root \(rank 0\) has 2"),
+    "scatter part": (lambda: _scatter_of(4), r"rank 1 expects 3 elements, the root \(rank 0\) has 4"),
+    "message size": (lambda: _message(torch.zeros(2), torch.zeros(3)), r"different sizes: \[2\] sent, \[3\] received"),
+    "message dtype": (
+        lambda: _message(torch.zeros(2), torch.zeros(2, dtype=torch.int32)), "float32 sent, int32 received",
+    ),
+    "all_reduce layouts": (
+        lambda: _mixed_layouts(dist.all_reduce), r"\[2, 3\], float32 \[2, 3\] \(memory order \[1, 0\]\)",
+    ),
+    "broadcast layouts": (lambda: _mixed_layouts(lambda x: dist.broadcast(x, 0)), r"memory order \[1, 0\]"),
+    "reduce layouts": (lambda: _mixed_layouts(lambda x: dist.reduce(x, 0)), r"memory order \[1, 0\]"),
+    "scatter layouts": (
+        lambda: dist.scatter(torch.zeros(3, 2).t(), _room(2, 2, 3) if me() == 0 else None), r"memory order \[1, 0\]",
+    ),
+    "reduce_scatter layouts": (
+        lambda: dist.reduce_scatter(torch.zeros(3, 2).t(), _room(2, 2, 3)), r"memory order \[1, 0\]",
+    ),
+}  # fmt: skip
+
+
+# Determinism ----------------------------------------------------------------------------------------------------------
+
+
+def leans_on_timing():
+    """Any-source receives, polls, counters of the store and some idle work of random length."""
+    idle = random.SystemRandom()
+    rank, size, seen = me(), there(), []
+    store = dist.distributed_c10d._get_default_store()
+    for turn in range(3):
+        for _ in range(idle.randrange(20_000)):
+            pass
+        seen.append(store.add("counter", 1))
+        if rank == 0:
+            for _ in range(size - 1):
+                x = torch.zeros(2)
+                seen.append(dist.recv(x, tag=turn))
+                seen.append(x)
+        else:
+            dist.send(torch.tensor([float(rank), turn]), 0, tag=turn)
+        x, polls = torch.full((4,), float(rank)), 0
+        work = dist.all_reduce(x, async_op=True)
+        while not work.is_completed():
+            polls += 1
+        seen += [polls, x]
+    return seen
+
+
+# Large tensors --------------------------------------------------------------------------------------------------------
+
+
+def segments_of_this_rank():
+    """Bytes of shared memory that this rank fills, and how many segments it reads."""
+    segments = binding._connection.segments
+    return [sum(len(mapping) for mapping in segments._mine.values()), len(segments._mine), len(segments._results)]
+
+
+def large_in_a_row():
+    """Many large operations, one at a time: they share their segments."""
+    x = torch.zeros(100_000)
+    counts = []
+    for turn in range(12):
+        x.fill_(turn + me())
+        dist.all_reduce(x)
+        assert bool((x == there() * turn + there() * (there() - 1) / 2).all())
+        counts.append(segments_of_this_rank())
+    return counts
+
+
+def large_in_flight():
+    """Several large operations at once, of several sizes, waited for in another order; then a second round."""
+    counts, seen = [], []
+    for turn in range(2):
+        xs = [torch.arange(30_000.0 * (i + 1)).add_(me() + i + turn) for i in range(5)]
+        works = [dist.all_reduce(x, async_op=True) for x in xs]
+        for i in (3, 0, 4, 1, 2):
+            works[i].wait()
+        n = there()
+        for i, x in enumerate(xs):
+            expected = n * (torch.arange(30_000.0 * (i + 1)) + i + turn) + n * (n - 1) / 2
+            seen.append(bool(torch.equal(x, expected)))
+        counts.append(segments_of_this_rank())
+    return [seen, counts]
+
+
+def results_outlive_their_segments():
+    """What was received stays as it was while later results use the same shared memory."""
+    first = torch.full((50_000,), float(me()))
+    parts = [torch.zeros(50_000) for _ in range(there())]
+    dist.all_gather(parts, first)
+    kept = [part.clone() for part in parts]
+    for turn in range(5):
+        others = [torch.zeros(50_000) for _ in range(there())]
+        dist.all_gather(others, torch.full((50_000,), 100.0 + turn))
+    return [all(torch.equal(a, b) for a, b in zip(parts, kept, strict=True)), [part[0].item() for part in parts]]
+
+
+def large_result():
+    return torch.arange(300_000) + me()
