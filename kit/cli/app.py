@@ -120,7 +120,10 @@ def quiz(
     seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Repeat a quiz that named this seed")] = None,
     bank: BankOption = None,
 ) -> None:
-    """Answer questions of kinds choice, multi and number, with hints and explanations."""
+    """Answer questions, with hints and explanations.
+
+    Kinds choice, multi and number; for code there are start and grade.
+    """
     from kit.cli import quiz as command
 
     command.run_quiz(bank, topic or [], kind or [], level or [], count, lang, seed)
@@ -144,7 +147,10 @@ def grade(
     hint: Annotated[int | None, typer.Option("--hint", metavar="N", help="Show the N-th hint and run nothing")] = None,
     bank: BankOption = None,
 ) -> None:
-    """Run a file on several ranks and say what is right, what is wrong and why."""
+    """Run a file on several ranks and say what is wrong.
+
+    Says what is right, what is wrong and why; --feedback tells less, --hint N shows a hint.
+    """
     from kit.cli import grade as command
 
     options = command.GradeOptions(bank, seed, transport, json, junit, feedback, hint)
