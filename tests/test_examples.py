@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -66,3 +68,17 @@ def test_result_has_the_documented_shape() -> None:
     for key in result["checks"][0]:
         assert f"`{key}`" in documented, f"docs/json.md does not mention {key!r} of a check"
     assert result["score"] == result["max_score"] > 0
+
+
+def test_world_serves_a_test_file_in_an_empty_directory(tmp_path: Path) -> None:
+    """Nothing beside the file but an installed shardkit; its last test deadlocks, and is told."""
+    try:
+        importlib.metadata.distribution("shardkit")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("shardkit is not installed in this environment, so pytest cannot find its plugin")
+    shutil.copy(EXAMPLES / "world" / "test_exchange.py", tmp_path)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_exchange.py"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert "1 failed, 2 passed" in ended.stdout
+    assert "a cycle: rank 0 waits in recv from rank 2 (test_exchange.py:22)" in ended.stdout
