@@ -9,7 +9,8 @@ Integers get a sentinel; bool, whose every value is a legal one, is left alone.
 from __future__ import annotations
 
 import torch
-from torch.autograd.grad_mode import _unsafe_preserve_version_counter
+
+from kit.world.tensors import unnoticed_by_autograd
 
 # dtype -> (integer view, signalling NaN without payload, payload bits that hold the operation's number)
 _NANS: dict[torch.dtype, tuple[torch.dtype, int, int]] = {
@@ -38,7 +39,7 @@ def poison(tensor: torch.Tensor, number: int) -> bool:
     if filling is None or not tensor.numel():
         return False
     view, value = filling
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass(), _unsafe_preserve_version_counter(tensor):
+    with unnoticed_by_autograd(tensor):
         tensor.detach().view(view).fill_(value)
     return True
 

@@ -42,6 +42,7 @@ _REDUCE_OPS = {
     getattr(dist.ReduceOp, name): name
     for name in ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM")
 }
+_LACKING = "the switchboard does not support {}; docs/world.md lists what it does"
 _PLAIN = "a plain {} is not differentiable: gradients flow as if it were not there"
 
 
@@ -49,9 +50,9 @@ def _reduce_name(op: Any) -> str:
     for known, name in _REDUCE_OPS.items():
         if op == known:
             if name == "PREMUL_SUM":
-                raise NotImplementedError("the switchboard does not support ReduceOp.PREMUL_SUM")
+                raise NotImplementedError(_LACKING.format("ReduceOp.PREMUL_SUM"))
             return name
-    raise NotImplementedError(f"the switchboard does not support the reduction {op!r}")
+    raise NotImplementedError(_LACKING.format(f"the reduction {op!r}"))
 
 
 def _meta(tensor: torch.Tensor) -> list[Any]:
@@ -337,11 +338,10 @@ class SwitchboardGroup(dist.ProcessGroup):
 
     def _start_coalescing(self, device: Any) -> NoReturn:
         c10d._world.pg_coalesce_state.pop(self, None)  # or torch would silently collect all later operations
-        self._unsupported()
+        raise NotImplementedError(_LACKING.format("_coalescing_manager with a device (it does without one)"))
 
-    def _unsupported(self, *_: Any, **__: Any) -> NoReturn:
-        raise NotImplementedError(
-            "the switchboard does not support this operation of torch.distributed; docs/world.md lists what it does"
-        )
+    def split_group(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError(_LACKING.format("split_group"))
 
-    split_group = merge_remote_group = _end_coalescing = _unsupported
+    def merge_remote_group(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError(_LACKING.format("merge_remote_group"))

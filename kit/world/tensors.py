@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 
 import torch
+from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
 DTYPES: dict[str, torch.dtype] = {
     str(dtype).removeprefix("torch."): dtype
@@ -65,6 +67,18 @@ def copy_from(raw: bytearray | memoryview, dtype: torch.dtype, shape: Sequence[i
         flat = tensor.view(-1).view(torch.uint8)
         flat.copy_(torch.frombuffer(raw, dtype=torch.uint8, count=flat.numel(), offset=offset))
     return tensor
+
+
+@contextlib.contextmanager
+def unnoticed_by_autograd(tensor: torch.Tensor) -> Iterator[None]:
+    """Inside, the tensor may be written without a trace in autograd, as gloo and NCCL write."""
+    with torch._C.DisableTorchFunctionSubclass():
+        if tensor.is_inference():  # counts no versions, and may be written in its own mode alone
+            with torch.inference_mode():
+                yield
+        else:
+            with torch.no_grad(), _unsafe_preserve_version_counter(tensor):
+                yield
 
 
 def is_dense(tensor: torch.Tensor) -> bool:

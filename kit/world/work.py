@@ -9,13 +9,12 @@ from typing import Any
 
 import torch
 from torch._C._distributed_c10d import Work as _Work
-from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 from torch.futures import Future
 
 from kit.world.connection import Connection
 from kit.world.races import RaceWatch
 from kit.world.sites import call_site
-from kit.world.tensors import from_bytes
+from kit.world.tensors import from_bytes, unnoticed_by_autograd
 
 # Operations whose future was handed out and is not complete; Future.wait() looks here. One table a rank process.
 _PENDING: dict[int, Work] = {}
@@ -90,12 +89,10 @@ class Work(_Work):
         if "refused" in header:  # the operation is not defined: its outputs have no value
             self._error, self._outputs = RuntimeError(header["refused"]), []
         offset = 0
-        with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
-            for tensor in self._outputs:
-                value = from_bytes(raw, tensor.dtype, tensor.shape, offset)
-                with _unsafe_preserve_version_counter(tensor):
-                    tensor.detach().copy_(value)
-                offset += tensor.numel() * tensor.element_size()
+        for tensor in self._outputs:
+            with unnoticed_by_autograd(tensor):
+                tensor.detach().copy_(from_bytes(raw, tensor.dtype, tensor.shape, offset))
+            offset += tensor.numel() * tensor.element_size()
         if self._segment is not None:
             self._connection.segments.give_back(self._segment)
         self._outputs = []
