@@ -49,6 +49,4 @@ class ParallelMLP(nn.Module):
         self.fc1, self.fc2 = nn.Linear(hidden_size, local, bias), nn.Linear(local, hidden_size, bias)
 
     def forward(self, x):
-        return MLPFunction.apply(
-            x, self.fc1.weight, self.fc1.bias, self.fc2.weight, self.fc2.bias, self.group
-        )
+        return MLPFunction.apply(x, self.fc1.weight, self.fc1.bias, self.fc2.weight, self.fc2.bias, self.group)

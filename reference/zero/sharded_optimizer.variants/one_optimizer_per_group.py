@@ -11,9 +11,7 @@ from torch.optim import Optimizer
 
 
 class ShardedOptimizer(Optimizer):
-    def __init__(
-        self, params: Iterable[Tensor | dict], optimizer_cls: type[Optimizer], **kwargs: Any
-    ) -> None:
+    def __init__(self, params: Iterable[Tensor | dict], optimizer_cls: type[Optimizer], **kwargs: Any) -> None:
         self._optimizer_cls = optimizer_cls
         self._kwargs = kwargs
         self._world_size = dist.get_world_size()
