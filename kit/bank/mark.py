@@ -122,7 +122,7 @@ def slip(number: TypedNumber, expected: int | float, question: NumberQuestion) -
     dimension = units.unit_named(question.unit).dimension
     written = number.unit or question.unit
     for unit in units.UNITS.values():
-        if unit.dimension == dimension and unit.name != written:
+        if unit.dimension == dimension:
             value = units.convert(number.figure, unit.name, dimension)
             if value and is_close(value, expected, question.tolerance):
                 return f"right in {unit.name}, and you wrote {written}"

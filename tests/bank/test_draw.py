@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kit.bank.draw import draw, fill
 from kit.bank.layout import find_bank
 from kit.bank.load import load_question, load_questions
+from kit.costmodel import pipeline
 from kit.errors import KitError
 
 ONE_BUILD = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
@@ -161,6 +162,17 @@ def test_a_function_that_gives_no_number_is_refused(build) -> None:
     question = load_question(build.bank, build.question("number", change=change))
     with pytest.raises(KitError, match=r"^pipeline\.slots gives \(\d, \d\), which is not a number to ask for$"):
         draw(question, 0)
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), True])
+def test_an_answer_must_be_finite(number, monkeypatch: pytest.MonkeyPatch, value: float) -> None:
+    def bubble_fraction(num_stages: int, num_microbatches: int, schedule: str) -> float:
+        return value
+
+    bubble_fraction.__module__ = pipeline.__name__
+    monkeypatch.setattr(pipeline, "bubble_fraction", bubble_fraction)
+    with pytest.raises(KitError, match=rf"^pipeline\.bubble_fraction gives {value}, which is not a number to ask for$"):
+        draw(number, 0)
 
 
 def test_texts_can_be_parameters_too(build) -> None:

@@ -215,6 +215,11 @@ def test_each_circle_is_named_once() -> None:
     assert circles({"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": []}) == []
 
 
+def test_many_ways_to_one_question_are_walked_once() -> None:
+    ladder = {f"{side}{step}": [f"a{step + 1}", f"b{step + 1}"] for step in range(60) for side in "ab"}
+    assert circles(ladder) == []
+
+
 @pytest.mark.parametrize(
     ("sentence", "finding"),
     [

@@ -35,6 +35,11 @@ def test_quantities_are_read(text: str, value: float) -> None:
     assert units.parse(text) == pytest.approx(value, rel=1e-15)
 
 
+def test_whole_quantities_stay_exact() -> None:
+    assert units.parse(f"{2**60 + 1} B") == 2**60 + 1
+    assert isinstance(units.parse("1.5 GiB"), int)
+
+
 def test_a_bare_number_takes_the_unit_that_is_given() -> None:
     assert units.parse("2", "GiB") == 2**31
 
