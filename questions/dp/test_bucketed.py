@@ -327,6 +327,8 @@ def cut_at_marks(run, rank):
             parts.append([])
         else:
             parts[-1].append(operation)
+    if len(parts) != 2 + 3 * len(ZERO_GRAD) + 4:
+        fail(f"rank {rank}: used scatter, for which there is no need")
     return parts
 
 

@@ -293,6 +293,8 @@ def cut_at_marks(run, rank):
             parts.append([])
         else:
             parts[-1].append(operation)
+    if len(parts) != 2 + 3 * len(ZERO_GRAD):
+        fail(f"rank {rank}: used scatter, for which there is no need")
     return parts[0], [tuple(parts[1 + 3 * k : 4 + 3 * k]) for k in range(len(ZERO_GRAD))]
 
 
