@@ -199,7 +199,11 @@ class _Collector:
             if check is None:
                 self._faults.append(f"{item.name} belongs to no scenario")
                 continue
-            world_size, transport = item.callspec.params["run"]  # type: ignore[attr-defined]
+            callspec = getattr(item, "callspec", None)
+            if callspec is None:
+                self._faults.append(f"{item.name} does not look at `run`")
+                continue
+            world_size, transport = callspec.params["run"]
             self._expected[item.nodeid] = (check, world_size, transport)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -211,7 +215,10 @@ class _Collector:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        self._take(item, call.when, call.excinfo.value if call.excinfo is not None else None, call.duration)
+        error = call.excinfo.value if call.excinfo is not None else None
+        if hasattr(report, "wasxfail") and not isinstance(error, pytest.skip.Exception):
+            error = pytest.skip.Exception(f"it is marked xfail: {report.wasxfail}")
+        self._take(item, call.when, error, call.duration)
         return report
 
     def _take(self, item: pytest.Item, when: str, error: BaseException | None, duration_s: float) -> None:

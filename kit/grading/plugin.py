@@ -133,8 +133,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("world", worlds, indirect=True, ids=[_run_id(size, way) for size, way, _ in worlds])
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Checks on gloo come after the switchboard's of their file."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Checks on gloo come after the switchboard's of their file; what has no run on this transport is left out."""
+    without = [item for item in items if _runs_nowhere(item)]
+    if without:
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if item not in without]
     files: dict[Path, int] = {}
     for item in items:
         files.setdefault(item.path, len(files))
@@ -142,9 +146,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: (files[item.path], _transport(item) == "gloo"))
 
 
+def _run_of(item: pytest.Item) -> Any:
+    """(world size, transport) of a check, None for any other test."""
+    if check_of(getattr(item, "function", None)) is None:
+        return None
+    return getattr(getattr(item, "callspec", None), "params", {}).get("run")
+
+
+def _runs_nowhere(item: pytest.Item) -> bool:
+    run = _run_of(item)
+    return run is not None and not isinstance(run, tuple)
+
+
 def _transport(item: pytest.Item) -> str:
-    params = getattr(getattr(item, "callspec", None), "params", {})
-    return str(params["run"][1]) if check_of(getattr(item, "function", None)) and "run" in params else ""
+    run = _run_of(item)
+    return str(run[1]) if isinstance(run, tuple) else ""
 
 
 def _run_id(world_size: int, transport: str) -> str:
@@ -265,9 +281,8 @@ def _note_failure(item: pytest.Item, *, is_launch: bool) -> None:
     check = check_of(getattr(item, "function", None))
     if check is not None and _transport(item) == "switchboard":
         session = item.config.stash[SESSION]
-        world_size = item.callspec.params["run"][0]  # type: ignore[attr-defined]
         session.launches.note_failure(
-            session.subject(item.path), check.proof, is_launch=is_launch, world_size=world_size
+            session.subject(item.path), check.proof, is_launch=is_launch, world_size=_run_of(item)[0]
         )
 
 

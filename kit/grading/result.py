@@ -105,8 +105,8 @@ class GradeResult:
         # gloo is not tried once the switchboard has shown a failure; that says nothing about this proof.
         unrun = [check for check in checks if check.verdict == "not_run" and check.transport == "switchboard"]
         held = any(check.verdict == "passed" for check in checks)
-        state = "none" if not checks else "failed" if failed else "not_run" if unrun or not held else "passed"
-        if self.verdict == "not_started":
+        state = "failed" if failed else "not_run" if unrun or not held else "passed"
+        if not checks:
             state = "not_run" if proof in self.points else "none"
         most = self.points.get(proof, 0)
         return ProofRow(proof, state, most if state == "passed" else 0, most, len(checks), len(failed))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 
 from kit.world.failure import WorldError
 
 Frame = tuple[str, int, str, str]
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 
 def launch_failure(error: WorldError, solution: str = "") -> str:
@@ -15,9 +17,18 @@ def launch_failure(error: WorldError, solution: str = "") -> str:
     if error.kind != "crash" or not solution:
         return str(error)
     frames = own_frames(error.frames, solution)
-    if not frames or len(frames) == len(error.frames):
-        return str(error)
-    return "\n".join([error.message, *trace_lines(frames)])
+    told = str(error) if not frames else "\n".join([error.message, *trace_lines(frames)])
+    return "\n".join([told, *_advice(error, solution)])
+
+
+def _advice(error: WorldError, solution: str) -> list[str]:
+    """A solution that leans on a file beside it, which no rank can see."""
+    found = _NO_MODULE.search(error.message) if error.exception_type == "ModuleNotFoundError" else None
+    if found is None:
+        return []
+    beside = os.path.join(os.path.dirname(solution), found[1].split(".")[0])
+    is_there = os.path.isfile(f"{beside}.py") or os.path.isdir(beside)
+    return ["  a solution is one file: it cannot import what lies beside it"] if is_there else []
 
 
 def own_frames(frames: Sequence[Frame], solution: str) -> list[Frame]:
@@ -28,7 +39,7 @@ def own_frames(frames: Sequence[Frame], solution: str) -> list[Frame]:
 def trace_lines(frames: Sequence[Frame]) -> list[str]:
     lines = []
     for file, number, function, text in frames:
-        lines.append(f"  {os.path.basename(file)}:{number}, in {function}")
+        lines.append(f'  File "{os.path.basename(file)}", line {number}, in {function}')
         if text.strip():
             lines.append(f"    {text.strip()}")
     return lines
