@@ -30,15 +30,19 @@ class Connection:
         self.segments = RankSegments()
         self._segment_lock = threading.Lock()
 
+    def _send(self, header: dict[str, Any], blobs: Sequence[Buffer]) -> None:
+        read = self.segments.take_read()
+        self._end.send({**header, "read": read} if read else header, blobs)
+
     def post(self, header: dict[str, Any], blobs: Sequence[Buffer] = ()) -> None:
         with self._send_lock:
-            self._end.send(header, blobs)
+            self._send(header, blobs)
 
     def issue(self, header: dict[str, Any], blobs: Sequence[Buffer] = ()) -> int:
         """Post an operation; returns its sequence number."""
         with self._send_lock:
             self._next_seq += 1
-            self._end.send({**header, "op": "issue", "seq": self._next_seq}, blobs)
+            self._send({**header, "op": "issue", "seq": self._next_seq}, blobs)
             return self._next_seq
 
     def request(self, header: dict[str, Any], blobs: Sequence[Buffer] = ()) -> Reply:
@@ -46,7 +50,7 @@ class Connection:
         with self._send_lock:
             self._next_id += 1
             mine = self._next_id
-            self._end.send({**header, "id": mine, "threads": threading.active_count()}, blobs)
+            self._send({**header, "id": mine, "threads": threading.active_count()}, blobs)
         reply = self._await(mine)
         if "error" in reply[0]:
             raise _ERRORS.get(reply[0].get("type", ""), RuntimeError)(reply[0]["error"])

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kit.world.operations import Issued
+from kit.world.rank_state import RankState, Slot
 from kit.world.served_store import StoreRequest
-from kit.world.switchboard import RankState, Slot, Switchboard
+from kit.world.switchboard import Switchboard
 
 
 @dataclass(frozen=True, slots=True)

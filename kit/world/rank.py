@@ -29,7 +29,7 @@ MAX_FRAMES = 40
 
 def main() -> NoReturn:
     """Entry of a rank that was started by exec: its four descriptors."""
-    from kit.world.zygote import preload
+    from kit.world.preload import preload
 
     preload()
     live(*(int(word) for word in sys.argv[1:5]))

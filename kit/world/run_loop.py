@@ -4,50 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-import resource
 import selectors
 import signal
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
-
-import torch
 
 from kit.errors import KitError
 from kit.world.capture import Capture
 from kit.world.diagnosis import Explanation, explain_races, explain_standstill, leftover_misfit, table
+from kit.world.endings import Failure, how_it_ended, innermost, is_echo
 from kit.world.failure import KINDS, Finding, WorldError
+from kit.world.limits import raise_descriptor_limit
+from kit.world.record import closing_findings, trace_of
 from kit.world.segments import SegmentTable
-from kit.world.sites import is_program
 from kit.world.switchboard import Switchboard
-from kit.world.tensors import DTYPES, copy_from
 from kit.world.trace import Trace
-from kit.world.tree import TreeError, decode, encode
+from kit.world.tree import TreeError, decode, encode, read_tensors
 from kit.world.wire import Buffer, DeciderEnd, ProtocolError, close_quietly
 from kit.world.zygote import Zygote, ZygoteLost
 
 GRACE_S = 1.0  # how long other ranks may go on after one failed, so that the first cause can be told
 STACKS_S = 2.0  # how long ranks have, at the deadline, to write their stacks
-_STACK_LINE = re.compile(r'^\s*File "(.+)", line (\d+) in (.+)$')
-_ECHOES = re.compile(r"connection closed by peer|connection reset|timed out waiting|socket closed|broken pipe", re.I)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """How one rank failed. An echo only reports that a peer is gone."""
-
-    rank: int
-    clock: int
-    kind: str
-    message: str
-    exception_type: str = ""
-    frames: tuple[tuple[str, int, str, str], ...] = ()
-    site: str = ""
-    echo: bool = False
 
 
 class RunLoop:
@@ -88,7 +68,7 @@ class RunLoop:
     # -- starting and ending ------------------------------------------------------------------------------
 
     def __enter__(self) -> RunLoop:
-        _raise_descriptor_limit(8 * self._size + 256)
+        raise_descriptor_limit(8 * self._size + 256)
         self._selector.register(self._zygote.fileno(), selectors.EVENT_READ, ("zygote", -1))
         return self
 
@@ -247,24 +227,8 @@ class RunLoop:
             self._board.handle(rank, header, payload)
 
     def _value(self, rank: int, header: dict[str, Any], payload: bytearray) -> Any:
-        descriptors = header["tensors"]
         raw = bytearray(self._board.data_of(rank, header, payload, int(header["bytes"])))
-        tensors: list[torch.Tensor] = []
-        offset = 0
-        for descriptor in descriptors:
-            dtype, shape = DTYPES[descriptor["dtype"]], descriptor["shape"]
-            numel = 1
-            for length in shape:
-                if type(length) is not int or length < 0:
-                    raise ProtocolError("a shape that is none")
-                numel *= length
-            if offset + numel * dtype.itemsize > len(raw):
-                raise ProtocolError("a tensor longer than its bytes")
-            tensors.append(copy_from(raw, dtype, shape, offset))
-            offset += numel * dtype.itemsize
-        if offset != len(raw):
-            raise ProtocolError("bytes that belong to no tensor")
-        return decode(header["value"], tensors)
+        return decode(header["value"], read_tensors(raw, header["tensors"]))
 
     # -- failures -----------------------------------------------------------------------------------------
 
@@ -287,7 +251,7 @@ class RunLoop:
         elif kind != "crash":
             message = text
         site = f"{os.path.basename(frames[-1][0])}:{frames[-1][1]}" if frames else ""
-        echo = self._transport == "gloo" and bool(_ECHOES.search(text))
+        echo = self._transport == "gloo" and is_echo(text)
         self._fail(rank, kind, message, exception_type=name, frames=frames, site=site, echo=echo)
 
     def _wait_for_exit(self, rank: int) -> None:
@@ -311,9 +275,9 @@ class RunLoop:
             return
         status = self._zygote.exits.get((self._job, rank))
         self._stacks[rank].read()
-        site = _innermost(self._stacks[rank].text())[0]
+        site = innermost(self._stacks[rank].text())[0]
         at = f" at {site}" if site else ""
-        self._fail(rank, "crash", f"rank {rank} {_how_it_ended(status)}{at}", site=site)
+        self._fail(rank, "crash", f"rank {rank} {how_it_ended(status)}{at}", site=site)
 
     def _silence_after_reading(self, rank: int) -> None:
         """Take in what the rank still said before it died."""
@@ -358,7 +322,7 @@ class RunLoop:
         live = [state.rank for state in self._board.ranks if state.live]
         stacks = self._dump_stacks(live)
         running = [rank for rank in live if not self._board.ranks[rank].blocked]
-        where = {rank: _innermost(stacks.get(rank, "")) for rank in live}
+        where = {rank: innermost(stacks.get(rank, "")) for rank in live}
         shown = running or live
         parts = [
             f"rank {rank} at {where[rank][0]}" + (f" in {where[rank][1]}" if where[rank][1] else "")
@@ -405,44 +369,17 @@ class RunLoop:
     # -- what came of it ----------------------------------------------------------------------------------
 
     def trace(self) -> Trace:
-        return self._board.trace()
+        return trace_of(self._board.ranks)
 
     def findings(self) -> list[Finding]:
-        return self._board.closing_findings() if self._transport == "switchboard" else list(self._board.findings)
+        return (
+            closing_findings(self._board.ranks, self._board.findings)
+            if self._transport == "switchboard"
+            else list(self._board.findings)
+        )
 
     def stdout(self) -> tuple[str, ...]:
         return tuple(capture.text() for capture in self._out)
 
     def stderr(self) -> tuple[str, ...]:
         return tuple(capture.text() for capture in self._err)
-
-
-def _how_it_ended(status: int | None) -> str:
-    if status is None:
-        return "closed its line to the kit"
-    if status <= -1000:
-        return f"could not be started: {os.strerror(-status - 1000)}"
-    if status < 0:
-        try:
-            name = signal.Signals(-status).name
-        except ValueError:
-            name = "?"
-        return f"was killed by signal {-status} ({name})"
-    return f"left with exit code {status} before it returned"
-
-
-def _innermost(stacks: str) -> tuple[str, str]:
-    """("solution.py:41", "train") of the innermost program frame in what faulthandler wrote."""
-    for line in stacks.splitlines():
-        match = _STACK_LINE.match(line)
-        if match and is_program(match[1]):
-            return f"{os.path.basename(match[1])}:{match[2]}", match[3]
-    return "", ""
-
-
-def _raise_descriptor_limit(wanted: int) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < wanted:
-        ceiling = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (ceiling, hard))

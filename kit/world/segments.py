@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import mmap
 import os
+from collections import deque
 
 from kit.world.wire import ProtocolError
 
@@ -112,6 +113,7 @@ class RankSegments:
         self._mine: dict[int, mmap.mmap] = {}
         self._free: list[int] = []
         self._results: dict[int, mmap.mmap] = {}
+        self._read: deque[int] = deque()
 
     def take(self, nbytes: int) -> tuple[int, mmap.mmap] | None:
         """A free segment of about that size."""
@@ -138,3 +140,10 @@ class RankSegments:
             self._results[index] = mmap.mmap(fd, nbytes, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
             os.close(fd)
         return self._results[index]
+
+    def have_read(self, index: int) -> None:
+        """The result in this segment was copied out; the next message says so, and it may be written again."""
+        self._read.append(index)
+
+    def take_read(self) -> list[int]:
+        return [self._read.popleft() for _ in range(len(self._read))]

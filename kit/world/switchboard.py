@@ -10,70 +10,19 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from kit.world import collectives, segments
 from kit.world.failure import Finding
 from kit.world.operations import COLLECTIVES, Delivery, Issued, declared_bytes, members_of, read
+from kit.world.rank_state import RankState, Slot, Wait
 from kit.world.segments import INLINE_BYTES, SegmentTable
 from kit.world.served_store import ServedKeys, StoreRequest
-from kit.world.trace import Event, Operation, Trace
+from kit.world.trace import Event
 from kit.world.wire import Buffer, ProtocolError
 
 Reply = Callable[[int, dict[str, Any], Sequence[Buffer], Sequence[int]], None]
 MAX_FRUITLESS_POLLS = 10_000
-
-
-@dataclass(slots=True)
-class Wait:
-    """A rank's blocked request: for any of some operations, or (poll) for an answer about one."""
-
-    rank: int
-    request: int
-    seqs: tuple[int, ...]
-    site: str
-    clock: int
-    poll: bool = False
-    timeout_s: float | None = None
-
-
-@dataclass(slots=True)
-class RankState:
-    """What the deciding process knows of one rank."""
-
-    rank: int
-    finished: bool = False
-    gone: bool = False
-    threads: int = 1
-    clock: int = 0
-    returned: bool = False
-    open: dict[int, Issued] = field(default_factory=dict)
-    issued: list[Issued] = field(default_factory=list)
-    waits: dict[int, Wait] = field(default_factory=dict)
-    store_waits: dict[int, StoreRequest] = field(default_factory=dict)
-    reading: list[Delivery] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    positions: dict[str, int] = field(default_factory=dict)
-    groups_made: list[tuple[tuple[int, ...], str]] = field(default_factory=list)
-    completed: int = 0
-
-    @property
-    def live(self) -> bool:
-        return not (self.finished or self.gone)
-
-    @property
-    def blocked(self) -> bool:
-        return bool(self.waits or self.store_waits)
-
-
-@dataclass(slots=True)
-class Slot:
-    """The n-th collective of a group: the calls that have come so far."""
-
-    members: tuple[int, ...]
-    calls: dict[int, Issued] = field(default_factory=dict)  # by group rank
-    misfit: str | None = None
 
 
 class Switchboard:
@@ -102,7 +51,7 @@ class Switchboard:
     def handle(self, rank: int, header: dict[str, Any], payload: bytearray) -> None:
         """Take one message of a rank. Raises ProtocolError, KeyError, TypeError or ValueError if it is malformed."""
         state = self.ranks[rank]
-        self._release(state)
+        self._release(state, header.get("read", ()))
         state.clock += 1
         what = header["op"]
         if "threads" in header:
@@ -131,12 +80,11 @@ class Switchboard:
             while self._decide():
                 pass
 
-    def _release(self, state: RankState) -> None:
-        """A rank that speaks again has copied out what it was last given."""
-        for delivery in state.reading:
-            if delivery.segment is not None:
-                delivery.segment.readers -= 1
-        state.reading.clear()
+    def _release(self, state: RankState, read: Sequence[int]) -> None:
+        """The rank has copied out what it was given in these segments."""
+        for index in read:
+            segment = state.reading.pop(int(index))
+            segment.readers -= 1
 
     def _give_segment(self, rank: int, header: dict[str, Any]) -> None:
         nbytes = int(header["bytes"])
@@ -303,7 +251,7 @@ class Switchboard:
             answer["result"] = [segment.index, segment.nbytes]
             fds = () if state.rank in segment.known_to else (segment.fd,)
             segment.known_to.add(state.rank)
-            state.reading.append(delivery)
+            state.reading[segment.index] = segment
             self._reply(state.rank, answer, (), fds)
 
     # -- the store ----------------------------------------------------------------------------------------
@@ -431,59 +379,6 @@ class Switchboard:
         message = f"Timed out after {request.timeout_s} s in {request.title()}"
         self._reply(state.rank, {"id": request.request, "error": message, "type": "StoreTimeout"}, (), ())
 
-    # -- the record ---------------------------------------------------------------------------------------
-
-    def trace(self) -> Trace:
-        """Everything that was said, by rank and order."""
-        return Trace(
-            [_record(op) for state in self.ranks for op in state.issued],
-            [state.events for state in self.ranks],
-        )
-
-    def closing_findings(self) -> list[Finding]:
-        """What is left over when every rank has returned."""
-        found = list(self.findings)
-        for state in self.ranks:
-            for op in state.issued:
-                if op.completed_order is not None or not op.by_program:
-                    continue
-                if not op.matched:
-                    found.append(Finding("incomplete", op.rank, f"{op.title()} never completed", op.site))
-                elif op.name == "send":
-                    found.append(Finding("note", op.rank, f"{op.title()} was never waited for", op.site))
-                else:
-                    found.append(Finding("unwaited", op.rank, _unwaited(op, state), op.site))
-        return found + self._groups_made_by_some()
-
-    def _groups_made_by_some(self) -> list[Finding]:
-        counts: dict[tuple[int, ...], list[int]] = {}
-        sites: dict[tuple[int, ...], str] = {}
-        for state in self.ranks:
-            for ranks, site in state.groups_made:
-                counts.setdefault(ranks, [0] * len(self.ranks))[state.rank] += 1
-                sites.setdefault(ranks, site)
-        return [
-            Finding(
-                "portability",
-                rank,
-                f"did not call new_group({list(ranks)}), which other ranks called: every rank must call it",
-                sites[ranks],
-            )
-            for ranks, by_rank in counts.items()
-            for rank, count in enumerate(by_rank)
-            if count < max(by_rank)
-        ]
-
-
-def _unwaited(op: Issued, state: RankState) -> str:
-    later = [o for o in state.issued[op.order + 1 :] if o.group == op.group and o.completed_order is not None]
-    if not later:
-        return f"{op.title()} was never waited for"
-    return (
-        f"{op.title()} was never waited for; a later wait, for {later[0].title()}, covers it on NCCL's stream "
-        "and nowhere else"
-    )
-
 
 def _misfit_of_message(send: Issued, recv: Issued) -> str | None:
     there, here = send.metas, recv.metas
@@ -494,25 +389,3 @@ def _misfit_of_message(send: Issued, recv: Issued) -> str | None:
     if send.in_numel != recv.out_numel:
         return f"different sizes: {list(there[0].shape)} sent, {list(here[0].shape)} received"
     return None
-
-
-def _record(op: Issued) -> Operation:
-    metas = op.metas
-    return Operation(
-        rank=op.rank,
-        name=op.name,
-        group=op.members,
-        peer=op.global_peer if op.source < 0 else op.members[op.source],
-        root=op.global_root,
-        reduce_op=op.reduce_op,
-        dtype=metas[0].dtype_name if metas else None,
-        shape=metas[0].shape if metas else (),
-        numel=op.full[0] if op.matched else sum(m.numel for m in metas),
-        nbytes=op.full[1] if op.matched else sum(m.nbytes for m in metas),
-        sent_bytes=op.sent_bytes,
-        site=op.site,
-        async_op=op.async_op,
-        waited=op.completed_order is not None,
-        order=op.order,
-        completed_order=op.completed_order,
-    )

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from kit.world.tensors import DTYPES, dtype_name, to_bytes
+from kit.world.tensors import DTYPES, copy_from, dtype_name, to_bytes
 
 MAX_DEPTH = 64
 MAX_NODES = 1_000_000
@@ -75,6 +75,26 @@ def _encode_tensor(value: torch.Tensor, tensors: list[tuple[dict[str, Any], Blob
     descriptor = {"dtype": dtype_name(value.dtype), "shape": list(value.shape)}
     tensors.append((descriptor, to_bytes(value)))
     return len(tensors) - 1
+
+
+def read_tensors(raw: bytearray, descriptors: list[dict[str, Any]]) -> list[torch.Tensor]:
+    """The tensors that lie in `raw` one after another, copied; TreeError where they do not make up its bytes."""
+    tensors: list[torch.Tensor] = []
+    offset = 0
+    for descriptor in descriptors:
+        dtype, shape = DTYPES[descriptor["dtype"]], descriptor["shape"]
+        numel = 1
+        for length in shape:
+            if type(length) is not int or length < 0:
+                raise TreeError("a shape that is none")
+            numel *= length
+        if offset + numel * dtype.itemsize > len(raw):
+            raise TreeError("a tensor longer than its bytes")
+        tensors.append(copy_from(raw, dtype, shape, offset))
+        offset += numel * dtype.itemsize
+    if offset != len(raw):
+        raise TreeError("bytes that belong to no tensor")
+    return tensors
 
 
 def decode(skeleton: Any, tensors: list[torch.Tensor]) -> Any:

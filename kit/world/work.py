@@ -93,6 +93,8 @@ class Work(_Work):
             with unnoticed_by_autograd(tensor):
                 tensor.detach().copy_(from_bytes(raw, tensor.dtype, tensor.shape, offset))
             offset += tensor.numel() * tensor.element_size()
+        if "result" in header:
+            self._connection.segments.have_read(header["result"][0])
         if self._segment is not None:
             self._connection.segments.give_back(self._segment)
         self._outputs = []
