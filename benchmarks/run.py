@@ -1,4 +1,4 @@
-"""Measures what shardkit promises about speed, as ratios within one run: `python benchmarks/run.py [NAME ...] [--json F]`.
+"""Measures what shardkit promises about speed, as ratios in one run: `python benchmarks/run.py [NAME ...] [--json F]`.
 
 Each figure stands beside what it is compared with, measured minutes ago on the same machine. Numbers move with other
 load: the medians of several repetitions are given, and the number of repetitions.
@@ -35,8 +35,6 @@ def median_of(action: Callable[[], object], repeats: int) -> float:
 
 def launch() -> list[Row]:
     """Fresh ranks and one all_reduce, against torch.multiprocessing.spawn with gloo."""
-    import torch.multiprocessing
-
     from benchmarks import programs
     from kit.world import World, Zygote
 
@@ -82,8 +80,7 @@ def all_reduce() -> list[Row]:
 def deadlock() -> list[Row]:
     """From the last rank blocking to the diagnosis."""
     from benchmarks import programs
-    from kit.world import World, WorldError, Zygote
-    from kit.world import run_loop
+    from kit.world import World, WorldError, Zygote, run_loop
 
     stamps: list[float] = []
     plain = run_loop.explain_standstill
