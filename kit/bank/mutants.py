@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -17,22 +18,26 @@ if TYPE_CHECKING:
 
 def load_mutants(bank: Bank, question_id: str) -> tuple[Mutant, ...]:
     """The question's mutants, each with edits that apply. Raises ContentError where one of them is wrong."""
+    problems = mutant_problems(bank, question_id)
+    if problems:
+        raise problems[0]
+    return read_mutants(bank, question_id)
+
+
+def read_mutants(bank: Bank, question_id: str) -> tuple[Mutant, ...]:
+    """The question's mutants, whether their edits apply or not. Raises ContentError where the file is wrong."""
     from kit.bank.schema import MutantFile
     from kit.bank.validation import validate
 
     document = load_mutant_document(bank, question_id)
-    mutants = validate(MutantFile, document, document.values).mutants
-    reference = read_reference(bank, question_id)
-    for index, mutant in enumerate(mutants):
-        try:
-            apply(mutant, reference)
-        except KitError as error:
-            raise document.error(["mutants", index], error.message) from error
-    return mutants
+    return validate(MutantFile, document, document.values).mutants
 
 
 def mutant_problems(bank: Bank, question_id: str) -> list[ContentError]:
-    """Everything that `load_mutants` might complain about, in the order of lines."""
+    """Everything that `load_mutants` might complain about, in the order of lines.
+
+    Raises KitError where a file is missing.
+    """
     from kit.bank.schema import MutantFile
     from kit.bank.validation import problems
 
@@ -78,8 +83,17 @@ def find_mutant(mutants: tuple[Mutant, ...], name: str) -> Mutant:
 def apply(mutant: Mutant, reference: str) -> str:
     """The mutant's whole text: every `find` is replaced where it stands in the reference.
 
-    All edits are looked up in the reference itself, so their order does not matter. Raises KitError where a `find`
-    does not occur exactly once, two edits overlap, the result does not compile, or it is the same program.
+    Raises KitError where an edit does not apply, the result does not compile, or it is the same program.
+    """
+    mutated = replaced(mutant, reference)
+    require_other_program(mutant.name, reference, mutated)
+    return mutated
+
+
+def replaced(mutant: Mutant, reference: str) -> str:
+    """The mutant's text, whatever it is. All edits are looked up in the reference, so their order does not matter.
+
+    Raises KitError where a `find` does not occur exactly once, or two edits overlap.
     """
     spans = []
     for index, edit in enumerate(mutant.edits):
@@ -96,7 +110,6 @@ def apply(mutant: Mutant, reference: str) -> str:
     mutated = reference
     for start, end, replacement in reversed(spans):
         mutated = mutated[:start] + replacement + mutated[end:]
-    require_other_program(mutant.name, reference, mutated)
     return mutated
 
 
@@ -108,11 +121,16 @@ def require_other_program(name: str, reference: str, mutated: str) -> None:
         where = f" (line {line} of the mutated file)" if line else ""
         raise KitError(f"mutant {name!r} does not compile: {getattr(error, 'msg', None) or error}{where}") from error
     try:
-        is_same = ast.dump(tree) == ast.dump(ast.parse(reference))
+        is_same = ast.dump(tree) == dumped(reference)
     except SyntaxError as error:
         raise KitError(f"the reference does not compile: {error.msg} (line {error.lineno})") from error
     if is_same:
         raise KitError(f"mutant {name!r} is the reference's own program: its edits change nothing that runs")
+
+
+@lru_cache(maxsize=4)
+def dumped(reference: str) -> str:
+    return ast.dump(ast.parse(reference))
 
 
 def compiled(text: str) -> ast.Module:

@@ -10,7 +10,7 @@ from kit.bank.lint.checks import Check
 from kit.bank.lint.entry import Entry, texts_below
 from kit.bank.lint.finding import Finding
 from kit.bank.lint.texts import language_findings
-from kit.bank.mutants import apply, load_mutant_document, load_mutants, mutant_problems, read_reference
+from kit.bank.mutants import load_mutant_document, mutant_problems, read_mutants, read_reference, replaced
 
 LEAST_MUTANTS = 6
 
@@ -21,7 +21,8 @@ def mutant_findings(bank: Bank, entry: Entry, checks: Sequence[Check]) -> Iterat
     yield from (Finding(problem.path, problem.line, problem.what) for problem in problems)
     if problems:
         return
-    mutants = load_mutants(bank, question_id)
+    mutants = read_mutants(bank, question_id)
+    reference = read_reference(bank, question_id)
     document = load_mutant_document(bank, question_id)
     yield from language_findings(document, texts_below(mutants, ("mutants",)))
     if len(mutants) < LEAST_MUTANTS:
@@ -31,7 +32,7 @@ def mutant_findings(bank: Bank, entry: Entry, checks: Sequence[Check]) -> Iterat
     written: dict[str, str] = {}
     for index, mutant in enumerate(mutants):
         line = document.line(["mutants", index])
-        text = apply(mutant, read_reference(bank, question_id))
+        text = replaced(mutant, reference)
         if text in written:
             yield Finding(document.path, line, f"{mutant.name} is the same file as {written[text]}", "remove one")
         written.setdefault(text, mutant.name)
