@@ -65,8 +65,9 @@ def empty(case, shape):
 
 
 def around(tensor):
-    """The tensor, and the whole buffer that it is a part of."""
-    return [tensor, tensor.as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0)]
+    """The tensor, and the whole buffer where it is a part of a larger one."""
+    buffer = tensor.as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0)
+    return [tensor] if buffer.numel() == tensor.numel() else [tensor, buffer]
 
 
 def done(case, work):

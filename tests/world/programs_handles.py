@@ -139,6 +139,76 @@ def coalesced_future():
     return xs
 
 
+# What tensors go through ----------------------------------------------------------------------------------------------
+
+
+def versions_of_tensors():
+    """Autograd's version counters: gloo bumps none for what it writes in place."""
+    n, rank = dist.get_world_size(), dist.get_rank()
+    a, b = whole(3), whole(3)
+    dist.all_reduce(a)
+    dist.broadcast(b, 0)
+    seen = [a._version, b._version]
+    if n > 1 and rank < 2:
+        d = whole(3)
+        dist.send(d, 1) if rank == 0 else dist.recv(d, 0)
+        seen.append(d._version)
+    return seen
+
+
+def saved_for_backward():
+    """A tensor that autograd has saved may be reduced in place: no version tells, so no error comes."""
+    x, weight = whole(3, requires_grad=True), whole(3, salt=1)
+    y = x * weight
+    dist.all_reduce(weight)
+    y.sum().backward()
+    return [x.grad, weight]
+
+
+def leaves_that_require_grad():
+    parameter = torch.nn.Parameter(whole(3, 2))
+    dist.broadcast(parameter, 0)
+    with torch.no_grad():
+        dist.all_reduce(parameter)
+    dist.all_reduce(parameter.data)
+    outputs = [torch.zeros(3, 2, dtype=torch.float64) for _ in range(dist.get_world_size())]
+    dist.all_gather(outputs, parameter.detach())
+    return [parameter.detach(), parameter.requires_grad, parameter.is_leaf, outputs]
+
+
+def inference_mode():
+    n = dist.get_world_size()
+    with torch.inference_mode():
+        x, y = whole(4), torch.zeros(4 * n, dtype=torch.float64)
+        dist.all_reduce(x)
+        dist.all_gather_into_tensor(y, x + dist.get_rank())
+        work = dist.broadcast(x, n - 1, async_op=True)
+    work.wait()  # outside the mode
+    return [x.clone(), y.clone()]
+
+
+def in_place_on_part_of_the_output():
+    """NCCL's in-place forms: the input is the rank's own part of the output, the output its part of the input."""
+    n, rank = dist.get_world_size(), dist.get_rank()
+    whole_buffer = whole(3 * n)
+    dist.all_gather_into_tensor(whole_buffer, whole_buffer[3 * rank : 3 * rank + 3])
+    parts = list(whole(2 * n, salt=1).chunk(n))
+    dist.all_gather(parts, parts[rank])
+    addends = whole(3 * n, salt=2)
+    kept = addends.clone()
+    dist.reduce_scatter_tensor(addends[3 * rank : 3 * rank + 3], addends)
+    return [whole_buffer, parts, addends[3 * rank : 3 * rank + 3], kept]
+
+
+def views_of_one_buffer():
+    """Gradient buckets: all_reduce of a slice leaves the rest alone."""
+    bucket = whole(12)
+    works = [dist.all_reduce(bucket[i : i + 4], async_op=True) for i in (4, 0)]
+    for work in works:
+        work.wait()
+    return bucket
+
+
 # Functional collectives ----------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 
 import torch
 import torch.distributed as dist
@@ -228,7 +229,7 @@ REFUSED = {
     "premultiplied sum": (
         lambda: dist.all_reduce(torch.zeros(3), dist._make_nccl_premul_sum(2.0)), NotImplementedError, "PREMUL_SUM",
     ),
-    "coalescing with a device": (lambda: _with_coalescing_manager(), NotImplementedError, "docs/world.md"),
+    "coalescing with a device": (lambda: _with_coalescing_manager(), NotImplementedError, "_coalescing_manager"),
 }  # fmt: skip
 
 
@@ -441,3 +442,25 @@ def results_outlive_their_segments():
 
 def large_result():
     return torch.arange(300_000) + me()
+
+
+def threads_with_large_tensors():
+    """Two threads of a rank, each with large all_reduces in a group of its own."""
+    ranks = list(range(there()))
+    groups = [dist.new_group(ranks) for _ in range(2)]
+    wrong = []
+
+    def work(which):
+        for turn in range(30):
+            x = torch.full((40_000,), float(me() + 10 * which + turn))
+            dist.all_reduce(x, group=groups[which])
+            expected = there() * (10 * which + turn) + there() * (there() - 1) / 2
+            if not bool((x == expected).all()):
+                wrong.append([which, turn, x.unique().tolist(), expected])
+
+    threads = [threading.Thread(target=work, args=(which,)) for which in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return wrong

@@ -205,3 +205,7 @@ def test_what_was_received_outlives_its_segment(run):
 def test_a_large_returned_tensor_comes_back_whole(run):
     for rank, x in enumerate(run(programs.large_result, 3).ranks):
         assert torch.equal(x, torch.arange(300_000) + rank)
+
+
+def test_threads_of_a_rank_do_not_read_each_others_results(run):
+    assert run(programs.threads_with_large_tensors, 2).ranks == ([], [])
