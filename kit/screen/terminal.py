@@ -59,7 +59,7 @@ class Terminal:
     has_colour: bool
     has_unicode: bool
     is_terminal: bool
-    is_interactive: bool  # a person reads the output and types the input
+    is_interactive: bool  # the input is typed, whether or not the output goes on to a file
     encoding: str
 
     def readable(self, text: str) -> str:
@@ -83,7 +83,7 @@ def detect(output: TextIO | None = None, environ: Mapping[str, str] = os.environ
         has_colour=colour(is_terminal, environ),
         has_unicode=shows_unicode(encoding, environ),
         is_terminal=is_terminal,
-        is_interactive=is_terminal and sys.stdin is not None and sys.stdin.isatty(),
+        is_interactive=sys.stdin is not None and sys.stdin.isatty(),
         encoding=encoding,
     )
 

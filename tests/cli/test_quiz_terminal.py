@@ -196,6 +196,25 @@ def test_a_pipe_in_and_out_reads_like_a_session(shardkit: Shardkit, bank: Path) 
     assert "\x1b" not in ended.stdout
 
 
+def test_a_quiz_that_is_also_written_to_a_file_waits_all_the_same(start: Start, bank: Path, tmp_path: Path) -> None:
+    command = f"'{sys.executable}' -m kit quiz --bank '{bank}' --seed 1 | tee log.txt"
+    child = pexpect.spawn(
+        "/bin/sh",
+        ["-c", command],
+        cwd=str(tmp_path),
+        env=environment(),
+        encoding="utf-8",
+        dimensions=(40, 60),
+        timeout=30,
+    )
+    press(child, "s")
+    until(child, "Enter: the score")
+    press(child, "")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert "0 of 1 right, 1 skipped" in (tmp_path / "log.txt").read_text("utf-8")
+
+
 def test_bytes_that_are_no_text_are_no_answer(shardkit: Shardkit, bank: Path, tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "kit", "quiz", "--bank", str(bank), "--seed", "1"],

@@ -78,7 +78,7 @@ def test_nothing_moves_the_cursor(has_unicode: bool) -> None:
 
 def test_a_file_is_no_terminal() -> None:
     found = detect(io.StringIO())
-    assert not found.is_terminal and not found.is_interactive and not found.has_colour
+    assert not found.is_terminal and not found.has_colour
 
 
 @pytest.mark.parametrize(
