@@ -43,7 +43,7 @@ def _ranks(ranks: Sequence[int]) -> str:
 def _misfit_of_sizes(ops: Sequence[Issued]) -> str | None:
     name = ops[0].name
     if name in ("all_reduce", "reduce", "broadcast"):
-        if len({sum(m.numel for m in op.metas) for op in ops}) > 1:
+        if len({tuple(m.numel for m in op.metas) for op in ops}) > 1:
             return "different shapes: " + _side_by_side(ops, lambda op: op.tensor_text())
     elif name == "reduce_scatter":
         if len({op.parts for op in ops}) > 1:

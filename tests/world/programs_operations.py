@@ -311,6 +311,10 @@ MISFITS = {
     "all_reduce sizes": (
         lambda: dist.all_reduce(torch.zeros(2 + me())), r"rank 0: float32 \[2\], rank 1: float32 \[3\]",
     ),
+    "coalesced all_reduce sizes": (
+        lambda: dist.all_reduce_coalesced([torch.zeros(2 + me()), torch.zeros(3 - me())]).wait(),
+        r"rank 0: float32 \[2\], \[3\], rank 1: float32 \[3\], \[2\]",
+    ),
     "all_reduce dtypes": (
         lambda: dist.all_reduce(torch.zeros(2, dtype=(torch.float32, torch.int32)[me()])),
         "rank 0: float32, rank 1: int32",
