@@ -157,7 +157,7 @@ def describe(case, rank):
     members = members_of(case, rank)
     tensor = f"a tensor of shape {case['shape']}"
     if case["is_world"]:
-        return f"{len(members)} ranks, {tensor}"
+        return f"n = {len(members)}, {tensor}"
     return f"{tensor} in the group of global ranks {members}" if members else f"{tensor} on a rank in no group"
 
 
@@ -322,7 +322,7 @@ def test_every_rank_finishes(run):
 
 @SUBGROUPS.completes
 def test_every_rank_of_a_subgroup_finishes(run):
-    """The same inside groups: the peers are counted inside the group."""
+    """No rank hangs or crashes when the ring is a group: its peers are counted inside the group."""
 
 
 @RING.check("discipline")

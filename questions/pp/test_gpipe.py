@@ -257,7 +257,7 @@ def each_stage(run):
 
 
 def describe(batch, pipeline):
-    stages = f"{len(pipeline['members'])} stages"
+    stages = f"p = {len(pipeline['members'])}"
     if not batch["is_world"]:
         stages += f" in the group of global ranks {pipeline['members']}"
     return f"{stages}, M = {len(batch['sizes'])} microbatches of {batch['sizes']} samples"
@@ -412,12 +412,12 @@ def test_every_rank_finishes(run):
 
 @UNEQUAL.completes
 def test_every_rank_finishes_with_unequal_microbatches(run):
-    """The same when every microbatch has its own number of samples."""
+    """No rank hangs or crashes when every microbatch has its own number of samples."""
 
 
 @SUBGROUPS.completes
 def test_every_rank_of_a_subgroup_finishes(run):
-    """The same inside groups: the peers are counted inside the group."""
+    """No rank hangs or crashes when the pipeline is a group: its peers are counted inside the group."""
 
 
 @EQUAL.check("discipline")
