@@ -178,9 +178,9 @@ def _worlds(item: pytest.Item) -> list[tuple[int, str, float]]:
     marker = item.get_closest_marker("world_size")
     sizes = marker.args if marker else (2,)
     options = dict(marker.kwargs) if marker else {}
-    ways = options.pop("transport", "switchboard")
+    given = options.pop("transport", "switchboard")
     deadline_s = options.pop("deadline_s", 30.0)
-    ways = (ways,) if isinstance(ways, str) else tuple(ways) if isinstance(ways, (list, tuple)) else (ways,)
+    ways = tuple(given) if isinstance(given, (list, tuple)) else (given,)
     wrong = ""
     if not sizes or any(type(size) is not int or size < 1 for size in sizes):
         wrong = f"world sizes are whole numbers from 1 on, got {', '.join(map(repr, sizes)) or 'none'}"
@@ -189,7 +189,7 @@ def _worlds(item: pytest.Item) -> list[tuple[int, str, float]]:
     elif options:
         wrong = f"unknown option {next(iter(options))!r}; there are transport and deadline_s"
     elif not ways or any(way not in TRANSPORTS[1:] for way in ways):
-        wrong = f"transport={options.get('transport', ways)!r}: there are {' and '.join(TRANSPORTS[1:])}"
+        wrong = f"transport={given!r}: there are {' and '.join(TRANSPORTS[1:])}"
     elif isinstance(deadline_s, bool) or not isinstance(deadline_s, (int, float)) or not deadline_s > 0:
         wrong = f"deadline_s={deadline_s!r} is not a positive number of seconds"
     if wrong:
