@@ -362,7 +362,7 @@ def truncates_shared_memory():
         for name in os.listdir("/proc/self/map_files"):
             path = os.path.join("/proc/self/map_files", name)
             try:
-                if "shardkit" in os.readlink(path):
+                if os.readlink(path).startswith("/memfd:shardkit"):
                     os.truncate(path, 0)
             except OSError:
                 continue
