@@ -6,10 +6,13 @@ reference at several seeds; each mutant fails exactly the checks that it names, 
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kit.bank.layout import Bank
@@ -22,6 +25,7 @@ from kit.grading.result import GradeResult
 from kit.world import Zygote
 
 SEEDS = (1, 2, 3)
+_MAX_JOBS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,18 @@ class Trial:
     duration_s: float
 
 
-Held = tuple[Trial, Finding | None]
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A trial before it is run. shown: the file of the bank that a finding is about."""
+
+    question: str
+    kind: str
+    name: str
+    file: Path
+    shown: Path
+    seed: int = SEEDS[0]
+    caught_by: frozenset[str] = field(default_factory=frozenset)
+    says: str = ""
 
 
 def lint_bank(
@@ -45,10 +60,12 @@ def lint_bank(
     *,
     is_static: bool = False,
     tell: Callable[[Trial], None] = lambda trial: None,
+    jobs: int | None = None,
 ) -> list[Finding]:
     """Every broken rule of the content; the static ones first, and running only where those hold.
 
-    tell: called after each file that was run. Raises KitError for an id that the bank does not have.
+    tell: called after each file that was run. jobs: files that are run at the same time, each by a process of its
+    own; None takes one a core, at most four. Raises KitError for an id that the bank does not have.
     """
     findings = list(lint(bank, question_ids))
     if is_static:
@@ -57,12 +74,19 @@ def lint_bank(
     codes = [question_id for question_id in ids if not _is_broken(bank, question_id) and _is_code(bank, question_id)]
     if not codes or not bank.answers.is_dir():
         return findings
-    with ranks_ready() as zygote:
+    with tempfile.TemporaryDirectory(prefix="shardkit-lint-") as folder:
+        plans = []
         for question_id in codes:
-            for trial, finding in _trials(bank, question_id, zygote):
-                tell(trial)
-                if finding is not None:
-                    findings.append(finding)
+            try:
+                plans += list(_plans(bank, question_id, Path(folder)))
+            except KitError as error:
+                if not any(str(finding) in error.message or error.message in str(finding) for finding in findings):
+                    findings.append(Finding(bank.shown(bank.mutants(question_id)), 0, error.message))
+        for plan, (problem, spent) in zip(plans, _outcomes(bank, plans, jobs), strict=True):
+            tell(Trial(plan.question, plan.kind, plan.name, plan.seed, problem, spent))
+            if problem:
+                what = plan.kind if plan.kind == plan.name else f"{plan.kind} {plan.name}"
+                findings.append(Finding(bank.shown(plan.shown), 0, f"{what}: {problem}"))
     return findings
 
 
@@ -78,35 +102,71 @@ def _is_code(bank: Bank, question_id: str) -> bool:
     return load_question(bank, question_id).kind == "code"
 
 
-def _trials(bank: Bank, question_id: str, zygote: Zygote) -> Iterator[Held]:
-    def held(kind: str, name: str, file: Path, seed: int, rule: Callable[[GradeResult], str], shown: Path) -> Held:
-        # What is wrong is wrong on the switchboard; only right answers have to hold on gloo as well.
-        transport = "both" if kind in ("reference", "variant") else "switchboard"
-        problem, spent = "", 0.0
-        try:
-            result = grade(question_id, file, bank=bank, seed=seed, transport=transport, zygote=zygote)
-            problem, spent = rule(result), result.duration_s
-        except KitError as error:
-            problem = error.message
-        finding = Finding(bank.shown(shown), 0, f"{name}: {problem}") if problem else None
-        return Trial(question_id, kind, name, seed, problem, spent), finding
+def _plans(bank: Bank, question_id: str, folder: Path) -> Iterator[_Plan]:
+    """All that has to be run for a question; starters and mutants are written below `folder`."""
+    reference, own = bank.reference(question_id), folder / question_id
+    starter = own / "starter" / reference.name
+    starter.parent.mkdir(parents=True)
+    # One statement more, so that it is run and not recognised.
+    starter.write_text(bank.starter(question_id).read_text(encoding="utf-8") + "\n\n_ = None\n", encoding="utf-8")
+    yield _Plan(question_id, "starter", "starter", starter, bank.starter(question_id))
+    for seed in SEEDS:
+        yield _Plan(question_id, "reference", "reference", reference, reference, seed)
+    for variant in bank.variants(question_id):
+        yield _Plan(question_id, "variant", variant.stem, variant, variant)
+    text = read_reference(bank, question_id)
+    for mutant in load_mutants(bank, question_id):
+        file = own / mutant.name / reference.name
+        file.parent.mkdir()
+        file.write_text(apply(mutant, text), encoding="utf-8")
+        caught_by, says = frozenset(mutant.caught_by), mutant.says or ""
+        shown = bank.mutants(question_id)
+        yield _Plan(question_id, "mutant", mutant.name, file, shown, caught_by=caught_by, says=says)
 
-    reference = bank.reference(question_id)
-    with tempfile.TemporaryDirectory(prefix="shardkit-lint-") as folder:
-        starter = Path(folder, bank.starter(question_id).name)
-        # One statement more, so that it is run and not recognised.
-        starter.write_text(bank.starter(question_id).read_text(encoding="utf-8") + "\n\n_ = None\n", encoding="utf-8")
-        yield held("starter", "starter", starter, SEEDS[0], _passes_nothing, bank.starter(question_id))
-        for seed in SEEDS:
-            yield held("reference", "reference", reference, seed, _passes, reference)
-        for variant in bank.variants(question_id):
-            yield held("variant", f"variant {variant.stem}", variant, SEEDS[0], _passes, variant)
-        text = read_reference(bank, question_id)
-        for mutant in load_mutants(bank, question_id):
-            file = Path(folder, reference.name)
-            file.write_text(apply(mutant, text), encoding="utf-8")
-            rule = partial(_dies_of, caught_by=frozenset(mutant.caught_by), says=mutant.says or "")
-            yield held("mutant", f"mutant {mutant.name}", file, SEEDS[0], rule, bank.mutants(question_id))
+
+# -- running ----------------------------------------------------------------------------------------------------------
+
+
+def _outcomes(bank: Bank, plans: Sequence[_Plan], jobs: int | None) -> Iterator[tuple[str, float]]:
+    """For each plan the rule that it breaks (empty where it breaks none), and how long it took."""
+    most = jobs if jobs is not None else min(os.cpu_count() or 1, _MAX_JOBS)
+    most = max(1, min(most, len(plans)))
+    if most == 1 or sys.platform != "linux":
+        with ranks_ready() as zygote:
+            for plan in plans:
+                yield _outcome(bank, plan, zygote)
+        return
+    from kit.world.preload import preload
+
+    # torch is imported here, once; the workers are forks, and so are the zygotes that each of them makes.
+    preload(("kit.grading.entry",))
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(most, context, initializer=_begin_worker, initargs=(bank,)) as workers:
+        yield from workers.map(_in_worker, plans)
+
+
+_worker: list[tuple[Bank, Zygote]] = []
+
+
+def _begin_worker(bank: Bank) -> None:
+    _worker.append((bank, ranks_ready()))
+
+
+def _in_worker(plan: _Plan) -> tuple[str, float]:
+    return _outcome(_worker[0][0], plan, _worker[0][1])
+
+
+def _outcome(bank: Bank, plan: _Plan, zygote: Zygote) -> tuple[str, float]:
+    # What is wrong is wrong on the switchboard; only right answers have to hold on gloo as well.
+    is_right = plan.kind in ("reference", "variant")
+    transport = "both" if is_right else "switchboard"
+    try:
+        result = grade(plan.question, plan.file, bank=bank, seed=plan.seed, transport=transport, zygote=zygote)
+    except KitError as error:
+        return error.message, 0.0
+    if plan.kind == "mutant":
+        return _dies_of(result, plan.caught_by, plan.says), result.duration_s
+    return (_passes(result) if is_right else _passes_nothing(result)), result.duration_s
 
 
 def _passes(result: GradeResult) -> str:
