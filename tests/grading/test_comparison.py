@@ -160,7 +160,7 @@ def test_small_gradients_cannot_be_answered_with_zeros() -> None:
     expected = {"large": torch.ones(3).double() * 1e3, "small": torch.ones(3).double() * 1e-6}
     found = diagnose({"large": expected["large"], "small": torch.zeros(3).double()}, expected)
     assert found.signature == "zero"
-    assert found.headline == "1 of 2 (gradient): each is zero; the other 1 hold"
+    assert found.headline == "gradient small is zero; the other 1 holds"
 
 
 # -- signatures ----------------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def test_only_some_wrong_is_counted() -> None:
         "layers.2.weight": local["layers.2.weight"],
     }
     found = diagnose(got, expected, suspects={"this rank's local gradient": local})
-    assert found.headline == ("2 of 3 (gradient): each equals this rank's local gradient; the other 1 hold")
+    assert found.headline == ("2 of 3 (gradient): each equals this rank's local gradient; the other 1 holds")
 
 
 @pytest.mark.parametrize(("value", "name"), [(0.0, "zero"), (math.nan, "NaN")])
