@@ -28,6 +28,8 @@ def run(arguments: list[str]) -> int:
     """The exit code of a command that has printed all it had to say."""
     try:
         prepare_streams()
+        # pydantic would look for plugins through every installed distribution, at each start.
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         from kit.cli.app import invoke
 
         code = invoke(arguments)
