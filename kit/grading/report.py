@@ -15,7 +15,8 @@ _STATE_TAGS = {"failed": "failure", "kit_error": "error", "not_run": "skipped"}
 
 
 def json_text(result: GradeResult) -> str:
-    return json.dumps(result.to_json(), indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(result.to_json(), indent=2, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")  # a lone surrogate becomes JSON's own escape
 
 
 def junit_text(result: GradeResult) -> str:
@@ -59,6 +60,8 @@ def write(path: Path, text: str) -> None:
         raise KitError(f"{path} is a link; a report is never written through one", "name another file")
     if path.is_dir():
         raise KitError(f"{path} is a directory", "name a file")
+    if path.exists() and not path.is_file():
+        return _write_into(path, text)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o644)
@@ -67,6 +70,16 @@ def write(path: Path, text: str) -> None:
         os.replace(part, path)
     except OSError as error:
         part.unlink(missing_ok=True) if part.exists() else None
+        raise KitError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _write_into(path: Path, text: str) -> None:
+    """A device or a pipe is not replaced by a file: it takes the text itself."""
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW), "w", encoding="utf-8") as file:
+            os.set_blocking(file.fileno(), True)
+            file.write(text)
+    except OSError as error:
         raise KitError(f"{path} cannot be written: {error.strerror}") from None
 
 
