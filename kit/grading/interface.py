@@ -214,13 +214,18 @@ def require_interface(asked: Sequence[Asked], module: ModuleType, file: str) -> 
         if not callable(target) or getattr(target, "__name__", "") == "_forward_unimplemented":
             what = f"class {one.owner!r} has no method" if one.kind == "method" else "nothing to call under"
             raise InterfaceError(f"{file}: {what} {one.name!r}")
-        given = _of_callable(target, is_method=one.kind == "method")
+        is_bound = one.kind == "method" and not _is_static(top, one.name)
+        given = _of_callable(target, drops_self=is_bound)
         problem = misfit(one.parameters, given) if given is not None else ""
         if problem:
             raise InterfaceError(_sentence(file, one, problem))
 
 
-def _of_callable(target: Callable[..., Any], *, is_method: bool) -> list[Parameter] | None:
+def _is_static(owner: type, name: str) -> bool:
+    return isinstance(inspect.getattr_static(owner, name), (staticmethod, classmethod))
+
+
+def _of_callable(target: Callable[..., Any], *, drops_self: bool) -> list[Parameter] | None:
     """Its parameters, without self; None where Python cannot tell."""
     try:
         signature = inspect.signature(target)
@@ -235,4 +240,4 @@ def _of_callable(target: Callable[..., Any], *, is_method: bool) -> list[Paramet
         Parameter(one.name, kinds.get(one.kind, "positional"), one.default is not one.empty)
         for one in signature.parameters.values()
     ]
-    return given[1:] if is_method and given and given[0].kind == "positional" else given
+    return given[1:] if drops_self and given and given[0].kind == "positional" else given
