@@ -59,21 +59,32 @@ class Diagnosis:
             return "not finite" if any(self.expected) else "expected zero"
         return f"largest error {self.max_relative_error:.2g} x its largest magnitude"
 
-    def lines(self) -> list[str]:
-        """The evidence below the headline."""
+    def lines(self, width: int = 100) -> list[str]:
+        """The evidence below the headline; as many values side by side as fit into `width` characters."""
         shown = []
         if self.expected_kind:
             error = f": {self.error_text}" if self.error_text else ""
             worst = "worst: " if self.num_wrong > 1 else ""
             shown.append(f"{worst}{self.subject}, {self.expected_kind}{error}")
         if self.expected:
-            expected, got = aligned(self.expected, self.got)
-            at = f"at {index_text(self.index, len(self.expected))}" if self.index else ""
+            first, last = self._excerpt(width)
+            expected, got = aligned(self.expected[first:last], self.got[first:last])
+            index = (*self.index[:-1], self.index[-1] + first) if self.index else ()
+            at = f"   at {index_text(index, last - first)}" if index else ""
             shown.append(f"expected  {expected}")
-            shown.append(f"got       {got}" + (f"   {at}" if at else ""))
+            shown.append(f"got       {got}{at}")
         if self.candidates:
             shown.append("fits more than one mistake: " + "; or ".join(self.candidates))
         return shown
+
+    def _excerpt(self, width: int) -> tuple[int, int]:
+        """Which of the values are shown: all, or those around the one that is farthest off."""
+        apart = [_distance(one, other) for one, other in zip(self.expected, self.got, strict=True)]
+        first, last = 0, len(apart)
+        worst = apart.index(max(apart))
+        while last - first > 1 and len(aligned(self.expected[first:last], self.got[first:last])[1]) > width - 24:
+            first, last = (first + 1, last) if worst - first > last - 1 - worst else (first, last - 1)
+        return first, last
 
     def text(self) -> str:
         head = f"{self.place}: {self.headline}" if self.place else self.headline
@@ -92,6 +103,11 @@ def fail(message: str, *, rank: int | None = None, world_size: int | None = None
     """Say that the check does not hold: what happened, where, both values, what to do."""
     __tracebackhide__ = True
     raise CheckFailed(Diagnosis(message, rank=rank, world_size=world_size))
+
+
+def _distance(one: Number, other: Number) -> float:
+    distance = abs(one - other) if one != other else 0.0
+    return math.inf if math.isnan(distance) else distance
 
 
 def named(what: str, path: str) -> str:

@@ -30,7 +30,7 @@ from kit.grading.interface import parse_interface, problem_in_text
 from kit.grading.launches import Launch, Subject
 from kit.grading.result import CheckResult, GradeResult, verdict_of
 from kit.grading.scenario import Check, check_of
-from kit.grading.sentences import is_not_written, launch_failure, own_frames
+from kit.grading.sentences import is_not_written, launch_failure, own_frames, printed_by_ranks
 from kit.grading.solution import Solution, read_solution
 from kit.world import Zygote
 from kit.world.failure import WorldError
@@ -177,7 +177,6 @@ class _Collector:
         self._expected: dict[str, tuple[Check, int, str]] = {}
         self._results: dict[str, CheckResult] = {}
         self._faults: list[str] = []
-        self._rank_output: dict[str, str] = {}
         self._user_error: KitError | None = None
         self.puzzles: dict[str, str] = {}
         self._is_not_written = ""
@@ -246,8 +245,12 @@ class _Collector:
         if isinstance(error, WorldError):
             return self._failed_launch(expected, error, spent)
         if isinstance(error, CheckFailed):
-            advice = suspicions(launch.run.result) if launch is not None and launch.run is not None else ()
-            return _result(*expected, "failed", str(error), spent, diagnosis=error.diagnosis, suspicions=advice)
+            result = launch.run.result if launch is not None and launch.run is not None else None
+            advice = suspicions(result) if result is not None else ()
+            printed = printed_by_ranks(result.stdout) if result is not None else ()
+            return _result(
+                *expected, "failed", str(error), spent, diagnosis=error.diagnosis, suspicions=advice, printed=printed
+            )
         if isinstance(error, KitError):
             self._user_error = self._user_error or error
             return _result(*expected, "kit_error", error.message, spent)
@@ -270,13 +273,12 @@ class _Collector:
             self._user_error = self._user_error or KitError(error.message)
         if is_not_written(error, solution) and not self._is_not_written:
             self._is_not_written = f"{error.frames[-1][2]} is not written yet ({error.site})"
-        for name, texts in (("stdout", error.stdout), ("stderr", error.stderr)):
-            for rank, text in enumerate(texts):
-                if text.strip():
-                    self._rank_output.setdefault(f"rank {rank} {name}", text)
         frames = own_frames(error.frames, solution)
         site = f"{os.path.basename(frames[-1][0])}:{frames[-1][1]}" if frames else error.site
-        return _result(*expected, "failed", launch_failure(error, solution), spent, launch_kind=error.kind, site=site)
+        return _result(
+            *expected, "failed", launch_failure(error, solution), spent, launch_kind=error.kind, site=site,
+            printed=printed_by_ranks(error.stdout, error.stderr),
+        )  # fmt: skip
 
     def result(self, question_id: str, shown: str, points: dict[str, int], duration_s: float) -> GradeResult:
         """The grade; KitError where the ranks found what the user has to put right."""
@@ -286,15 +288,14 @@ class _Collector:
             self._results.get(nodeid) or _result(*expected, "kit_error", "the check never reported", 0.0)
             for nodeid, expected in self._expected.items()
         )
-        output = tuple(self._rank_output.items())
         if self._faults or self.exit_code not in (0, 1):
             message = "\n".join(self._faults) or f"pytest ended with {self.exit_code}:\n{self.output[-2000:]}"
-            return GradeResult(question_id, shown, "kit_error", self.seed, points, checks, duration_s, message, output)
+            return GradeResult(question_id, shown, "kit_error", self.seed, points, checks, duration_s, message)
         if self._is_not_written:
             return GradeResult(
-                question_id, shown, "not_started", self.seed, points, checks, duration_s, self._is_not_written, output
+                question_id, shown, "not_started", self.seed, points, checks, duration_s, self._is_not_written
             )
-        return GradeResult(question_id, shown, verdict_of(checks), self.seed, points, checks, duration_s, "", output)
+        return GradeResult(question_id, shown, verdict_of(checks), self.seed, points, checks, duration_s)
 
 
 def _result(

@@ -15,7 +15,7 @@ import pytest
 from kit.errors import KitError
 from kit.grading.diagnosis import CheckFailed
 from kit.grading.scenario import Run, check_of
-from kit.grading.sentences import launch_failure
+from kit.grading.sentences import launch_failure, printed_by_ranks
 from kit.world.failure import WorldError
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ NAMES = ("shardkit", "kit.grading.plugin")
 TRANSPORTS = ("both", "switchboard", "gloo")
 MAX_SEED = 10**12
 _MARKER = "world_size(*sizes, transport='switchboard', deadline_s=30): world sizes to run a `world` test at"
-_SECTION_CHARACTERS = 4000
 
 SESSION = pytest.StashKey["Session"]()
 LAUNCH = pytest.StashKey[Any]()  # of a Launch
@@ -270,7 +269,7 @@ def pytest_runtest_makereport(
         text = launch_failure(error) if isinstance(error, WorldError) else str(error)
         report.longrepr = Diagnosed(text, path, line)  # type: ignore[assignment]
         if isinstance(error, WorldError):
-            report.sections += _rank_sections(error)
+            report.sections += printed_by_ranks(error.stdout, error.stderr)
             report.when = "call"  # a failed launch is the test's failure, not an error of its set-up
     elif isinstance(error, KitError) and report.failed:
         report.longrepr = f"{error.message}\n{error.hint or ''}".rstrip()
@@ -296,14 +295,3 @@ def _test_line(item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException]) 
         if Path(entry.path) == item.path:
             return shown, entry.lineno + 1
     return shown, (item.location[1] or 0) + 1
-
-
-def _rank_sections(error: WorldError) -> list[tuple[str, str]]:
-    """What the ranks printed, the end of it where it is long."""
-    sections = []
-    for name, texts in (("stdout", error.stdout), ("stderr", error.stderr)):
-        for rank, text in enumerate(texts):
-            if text.strip():
-                cut = text if len(text) <= _SECTION_CHARACTERS else "...\n" + text[-_SECTION_CHARACTERS:]
-                sections.append((f"rank {rank} {name}", cut))
-    return sections

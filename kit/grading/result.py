@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from kit.grading.diagnosis import Diagnosis
@@ -29,6 +29,7 @@ class CheckResult:
 
     launch_kind is the WorldError's kind where the ranks did not finish; diagnosis has a failed comparison in parts;
     suspicions are the ranks' own words, so advice and no proof; site is the solution's line where it is known.
+    printed is what ranks wrote, as ("rank 0, stdout", text), where the check failed.
     """
 
     name: str
@@ -43,6 +44,7 @@ class CheckResult:
     site: str = ""
     diagnosis: Diagnosis | None = None
     suspicions: tuple[str, ...] = ()
+    printed: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -81,7 +83,6 @@ class GradeResult:
     checks: tuple[CheckResult, ...]
     duration_s: float
     message: str = ""
-    rank_output: tuple[tuple[str, str], ...] = field(default=())
 
     @property
     def max_score(self) -> int:

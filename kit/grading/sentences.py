@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from kit.world.failure import WorldError
 
 Frame = tuple[str, int, str, str]
+MOST_PRINTED = 4000  # characters of a rank's output that are kept
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 
@@ -51,3 +52,13 @@ def is_not_written(error: WorldError, solution: str) -> bool:
         return False
     file, _, _, text = error.frames[-1]
     return os.path.realpath(file) == os.path.realpath(solution) and "NotImplementedError" in text
+
+
+def printed_by_ranks(stdout: Sequence[str], stderr: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
+    """("rank 0, stdout", text) of each rank that wrote something, the end of it where it is long."""
+    return tuple(
+        (f"rank {rank}, {name}", text if len(text) <= MOST_PRINTED else "...\n" + text[-MOST_PRINTED:])
+        for name, texts in (("stdout", stdout), ("stderr", stderr))
+        for rank, text in enumerate(texts)
+        if text.strip()
+    )
