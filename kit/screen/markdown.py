@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
-from rich import box
 from rich.cells import get_character_cell_size
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from kit.screen.code import code_block
@@ -112,8 +110,11 @@ def items(node: SyntaxTreeNode, page: Markdown, first: Text, rest: Text) -> Iter
             yield lead
 
 
-def table(node: SyntaxTreeNode, page: Markdown) -> Table:
+def table(node: SyntaxTreeNode, page: Markdown) -> RenderableType:
     """Columns share the width; a head of empty cells is left out."""
+    from rich import box  # few questions have a table
+    from rich.table import Table
+
     rows = [list(row.children) for part in node.children for row in part.children]
     heads, *body = [[inline(cell, page) for cell in row] for row in rows]
     shown = Table(
