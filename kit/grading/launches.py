@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SYSTEMROOT")
 # After one of these, further launches would only cost the same time, memory or output again.
 _COSTLY = {"deadline": "ran out of time", "memory": "ran out of memory", "output": "printed too much"}
+_UNSUPPORTED = "is unsupported on gloo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Launches:
     def _launch(self, subject: Subject, scenario: Scenario, world_size: int, transport: str) -> Launch:
         reason = self._costly.get(subject, "")
         if transport == "gloo":
-            reason = reason or self._broken.get(subject, "")
+            reason = reason or self._broken.get(subject, "") or self._beyond_gloo(subject, scenario, world_size)
         if reason:
             return Launch(reason=reason)
         started = time.monotonic()
@@ -75,6 +76,12 @@ class Launches:
             if error.kind in _COSTLY:
                 self._costly[subject] = f"it {_COSTLY[error.kind]} at world_size={world_size}"
             return Launch(error=error, duration_s=time.monotonic() - started)
+
+    def _beyond_gloo(self, subject: Subject, scenario: Scenario, world_size: int) -> str:
+        """What the switchboard took at this size and gloo lacks: no fault of the solution, so not tried there."""
+        seen = self._made.get((subject, id(scenario), world_size, "switchboard"))
+        findings = seen.run.findings if seen is not None and seen.run is not None else ()
+        return next((f.message for f in findings if _UNSUPPORTED in f.message), "")
 
     def _run(self, subject: Subject, scenario: Scenario, world_size: int, transport: str) -> Run:
         from kit.grading.entry import on_rank

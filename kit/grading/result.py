@@ -149,12 +149,14 @@ class GradeResult:
 
 
 def verdict_of(checks: tuple[CheckResult, ...]) -> str:
-    """The verdict that these checks come to. One that did not run, for whatever reason, is not passed."""
+    """The verdict that these checks come to. One that did not run on the switchboard is not passed."""
     if not checks or any(check.verdict == "kit_error" for check in checks):
         return "kit_error"
     failed = [check for check in checks if check.verdict == "failed"]
     if not failed:
-        return "passed" if all(check.verdict == "passed" for check in checks) else "kit_error"
+        # Where nothing failed, gloo was left out only for what it lacks.
+        unrun = [check for check in checks if check.verdict == "not_run" and check.transport == "switchboard"]
+        return "kit_error" if unrun or all(check.verdict == "not_run" for check in checks) else "passed"
     of_launches = [_OF_LAUNCH.get(check.launch_kind, "crashed") for check in failed if check.launch_kind]
     for verdict in ("refused", "crashed", "hung"):
         if verdict in of_launches:

@@ -84,9 +84,10 @@ def _about(row: ProofRow, checks: Sequence[CheckResult]) -> str:
     if row.state == "failed":
         failing = {check.name for check in checks if check.verdict in ("failed", "kit_error")}
         return f"{len(failing)} of {_count(len(names), 'check')} fail{'s' if len(failing) == 1 else ''}"
-    if row.state == "passed":
-        return _count(len(names), "check")
     reasons = [check.message for check in checks if check.verdict == "not_run"]
+    if row.state == "passed":
+        note = f"; not tried on gloo: {visible(reasons[0])}" if reasons else ""
+        return _count(len(names), "check") + note
     return visible(reasons[0]) if row.state == "not_run" and reasons else ""
 
 

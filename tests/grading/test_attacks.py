@@ -54,11 +54,11 @@ def mean_over_ranks(tensor, group=None):
     "C03 skip": (HEAD + "import unittest\nraise unittest.SkipTest('today')\n" + OWN, {"crashed"}),
     "C03 skip of pytest": (
         "import pytest\ndef mean_over_ranks(tensor, group=None):\n    pytest.skip('today')\n",
-        {"crashed"},
+        {"crashed", "hung"},  # a busy machine may not import pytest within the deadline
     ),
     "C03 xfail of pytest": (
         "import pytest\ndef mean_over_ranks(tensor, group=None):\n    pytest.xfail('today')\n",
-        {"crashed"},
+        {"crashed", "hung"},  # a busy machine may not import pytest within the deadline
     ),
     "C06 spin": ("def mean_over_ranks(tensor, group=None):\n    while True: pass\n", {"hung"}),
     "C06 sleep": ("import time\ndef mean_over_ranks(tensor, group=None):\n    time.sleep(1000)\n", {"hung"}),

@@ -283,6 +283,25 @@ def test_one_transport_runs_what_it_can(zygote: Zygote, toy: Bank) -> None:
     assert (real.verdict, states(real)["values"], states(real)["traffic"]) == ("passed", "passed", "not_run")
 
 
+def test_what_gloo_lacks_is_a_note_and_never_wrong(grade_text: Grade) -> None:
+    result = grade_text(
+        HEAD
+        + """
+def mean_over_ranks(tensor, group=None):
+    rank, size = dist.get_rank(group), dist.get_world_size(group)
+    shapes = [torch.empty(1 + other) for other in range(size)]
+    dist.all_gather(shapes, torch.ones(1 + rank), group=group)
+    total = tensor.clone()
+    dist.all_reduce(total, group=group)
+    return total / size
+"""
+    )
+    real = {check.verdict: check.message for check in result.checks if check.transport == "gloo"}
+    assert list(real) == ["not_run"] and "is unsupported on gloo" in real["not_run"]
+    assert result.failed_checks == {"test_one_all_reduce"}
+    assert (states(result)["values"], result.score) == ("passed", 6)
+
+
 # -- whose fault it is ------------------------------------------------------------------------------------------------
 
 
