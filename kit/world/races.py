@@ -80,7 +80,7 @@ class RaceWatch:
         self._flights[number] = flight
 
     def _check_overlap(self, flight: Flight) -> None:
-        for other in self._flights.values():
+        for other in list(self._flights.values()):
             for mine in flight.buffers:
                 for theirs in other.buffers:
                     if not (mine.is_output or theirs.is_output) or _shrunk(theirs.tensor):

@@ -196,30 +196,33 @@ class Switchboard:
 
     # -- waiting ------------------------------------------------------------------------------------------
 
-    def _seqs(self, state: RankState, seqs: Any) -> tuple[int, ...]:
-        wanted = tuple(int(seq) for seq in seqs)
-        if not wanted or any(seq not in state.open for seq in wanted):
-            raise ProtocolError("a wait for an operation that is not open")
-        return wanted
+    def _enter(self, state: RankState, wait: Wait) -> bool:
+        """Whether the wait begins; it does not where another thread of the rank has taken one of its operations."""
+        last = state.issued[-1].seq if state.issued else 0
+        if not wait.seqs or any(seq not in state.open and seq > last for seq in wait.seqs):
+            raise ProtocolError("a wait for an operation that was never issued")
+        if any(seq not in state.open for seq in wait.seqs):
+            self._reply(state.rank, {"id": wait.request, "taken": True}, (), ())
+            return False
+        state.waits[wait.request] = wait
+        return True
 
     def _wait(self, state: RankState, header: dict[str, Any]) -> None:
         timeout = header.get("timeout_s")
         wait = Wait(
-            state.rank, int(header["id"]), self._seqs(state, header["seqs"]), str(header["site"])[:200],
+            state.rank, int(header["id"]), tuple(int(seq) for seq in header["seqs"]), str(header["site"])[:200],
             state.clock, timeout_s=float(timeout) if timeout is not None else None,
         )  # fmt: skip
-        state.waits[wait.request] = wait
-        for seq in wait.seqs:
+        for seq in wait.seqs if self._enter(state, wait) else ():
             if state.open[seq].matched:
                 self._serve_waits(state, state.open[seq])
                 return
 
     def _poll(self, state: RankState, header: dict[str, Any]) -> None:
         wait = Wait(
-            state.rank, int(header["id"]), self._seqs(state, [header["seq"]]), str(header["site"])[:200],
-            state.clock, poll=True,
-        )  # fmt: skip
-        state.waits[wait.request] = wait
+            state.rank, int(header["id"]), (int(header["seq"]),), str(header["site"])[:200], state.clock, poll=True
+        )
+        self._enter(state, wait)
 
     def _serve_waits(self, state: RankState, op: Issued) -> None:
         """Deliver a matched operation to a wait of its rank, if there is one. Polls are served at quiescence."""
@@ -231,6 +234,9 @@ class Switchboard:
     def _deliver(self, state: RankState, wait: Wait, op: Issued) -> None:
         del state.waits[wait.request]
         del state.open[op.seq]
+        for other in [other for other in state.waits.values() if op.seq in other.seqs]:
+            del state.waits[other.request]
+            self._reply(state.rank, {"id": other.request, "taken": True}, (), ())
         op.completed_order = state.completed
         state.completed += 1
         state.events.append(Event("wait", op.order))

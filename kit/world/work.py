@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -21,6 +22,7 @@ _PENDING: dict[int, Work] = {}
 # C++ may hold a work of which no Python reference is left; its methods are ours only while the Python object lives.
 _IN_FLIGHT: dict[int, Work] = {}
 _last_in_backward: Work | None = None
+_OTHER_THREAD_S = 0.0005  # how long to leave another thread alone that is writing a result
 
 
 class Work(_Work):
@@ -51,7 +53,7 @@ class Work(_Work):
         _IN_FLIGHT[seq] = self
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        if not self._done:
+        while not self._done:
             # torch passes 0 or -1 ms where the program named no timeout.
             limits = [t.total_seconds() for t in (timeout, self._timeout) if t is not None and t > timedelta(0)]
             extra = {"timeout_s": limits[0]} if limits else {}
@@ -68,19 +70,27 @@ class Work(_Work):
         if not self._done:
             site, _ = call_site()
             header, payload, fds = self._connection.request({"op": "poll", "seq": self._seq, "site": site})
-            if header["done"]:
+            if header.get("done"):
                 self.deliver(header, payload, fds)
         return self._done
 
     def deliver(self, header: dict[str, Any], payload: bytearray, fds: list[int]) -> None:
+        """Write the outputs; the network gives each operation out once, to one thread."""
         global _last_in_backward
-        if self._done:
-            return
-        self._done = True
-        del _IN_FLIGHT[self._seq]
         # DDP's reducer waits and then asks the same handle for its future.
         _last_in_backward = self if torch._C._current_graph_task_id() != -1 else None
         self._source = int(header.get("source", -1))
+        try:
+            self._write(header, payload, fds)
+        finally:
+            self._done = True  # not before: other threads may wait for the same operation
+            self._outputs = []
+            del _IN_FLIGHT[self._seq]
+            _PENDING.pop(self._seq, None)
+        if self._future is not None and not self._future.done():
+            self._settle(self._future)
+
+    def _write(self, header: dict[str, Any], payload: bytearray, fds: list[int]) -> None:
         raw: Any = payload
         if "result" in header:
             index, size = header["result"]
@@ -97,10 +107,6 @@ class Work(_Work):
             self._connection.segments.have_read(header["result"][0])
         if self._segment is not None:
             self._connection.segments.give_back(self._segment)
-        self._outputs = []
-        _PENDING.pop(self._seq, None)
-        if self._future is not None and not self._future.done():
-            self._settle(self._future)
 
     def _settle(self, future: Future[Any]) -> None:
         if self._error is None:
@@ -172,10 +178,13 @@ class Joined(_Work):
 
 
 def _wait_any(connection: Connection, works: dict[int, Work], **extra: Any) -> None:
-    """Block until one of the works is delivered."""
+    """Block until one of the works is delivered, by this thread or by another one."""
     site, _ = call_site()
     header, payload, fds = connection.request({"op": "wait", "seqs": list(works), "site": site, **extra})
-    works[header["seq"]].deliver(header, payload, fds)
+    if "taken" in header:
+        time.sleep(_OTHER_THREAD_S)
+    else:
+        works[header["seq"]].deliver(header, payload, fds)
 
 
 def patch_future_wait() -> None:
@@ -184,7 +193,9 @@ def patch_future_wait() -> None:
 
     def wait(self: Any) -> Any:
         while not self.done() and _PENDING:
-            works = dict(_PENDING)
+            works = {seq: work for seq, work in list(_PENDING.items()) if not work._done}
+            if not works:
+                break
             _wait_any(next(iter(works.values()))._connection, works)
         return plain_wait(self)
 

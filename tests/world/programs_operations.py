@@ -448,6 +448,49 @@ def large_result():
     return torch.arange(300_000) + me()
 
 
+def in_threads(target, count):
+    threads = [threading.Thread(target=target, args=(which,)) for which in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def threads_with_futures():
+    """Each thread waits for its own futures, and so takes what the other one waits for."""
+    groups = [dist.new_group() for _ in range(2)]
+    wrong = []
+
+    def work(which):
+        for turn in range(100):
+            x = torch.full((10,), float(me() + turn + 100 * which))
+            future = dist.all_reduce(x, group=groups[which], async_op=True).get_future()
+            expected = there() * (turn + 100 * which) + there() * (there() - 1) / 2
+            if future.wait()[0].tolist() != [expected] * 10:
+                wrong.append([which, turn, x.tolist(), expected])
+
+    in_threads(work, 2)
+    return wrong
+
+
+def threads_that_wait_for_one_work():
+    """Whoever is told that the operation is done finds its result written."""
+    wrong = []
+    for turn in range(50):
+        x = torch.full((10,), float(turn))
+        work = dist.all_reduce(x, async_op=True)
+
+        def look(which, x=x, work=work, turn=turn):
+            while which == 2 and not work.is_completed():
+                pass
+            work.wait()
+            if x.tolist() != [float(there() * turn)] * 10:
+                wrong.append([which, turn, x.tolist()])
+
+        in_threads(look, 3)
+    return wrong
+
+
 def threads_with_large_tensors():
     """Two threads of a rank, each with large all_reduces in a group of its own."""
     ranks = list(range(there()))
@@ -462,9 +505,5 @@ def threads_with_large_tensors():
             if not bool((x == expected).all()):
                 wrong.append([which, turn, x.unique().tolist(), expected])
 
-    threads = [threading.Thread(target=work, args=(which,)) for which in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, 2)
     return wrong

@@ -207,5 +207,13 @@ def test_a_large_returned_tensor_comes_back_whole(run):
         assert torch.equal(x, torch.arange(300_000) + rank)
 
 
-def test_threads_of_a_rank_do_not_read_each_others_results(run):
-    assert run(programs.threads_with_large_tensors, 2).ranks == ([], [])
+@pytest.mark.parametrize(
+    "program",
+    [
+        programs.threads_with_large_tensors,
+        programs.threads_with_futures,
+        programs.threads_that_wait_for_one_work,
+    ],
+)
+def test_threads_of_a_rank_do_not_disturb_each_other(run, program):
+    assert run(program, 2).ranks == ([], [])
