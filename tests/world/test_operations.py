@@ -9,6 +9,7 @@ import torch
 
 from kit.world import World, WorldError
 from tests.world import programs_operations as programs
+from tests.world import programs_refusals
 
 
 @pytest.fixture
@@ -136,14 +137,14 @@ def test_nan_survives_minimum_and_maximum(run):
 
 @pytest.fixture(scope="module")
 def refusals(zygote):
-    return World(2, zygote=zygote).run(programs.every_refusal).ranks
+    return World(2, zygote=zygote).run(programs_refusals.every_refusal).ranks
 
 
-@pytest.mark.parametrize("name", programs.REFUSED)
+@pytest.mark.parametrize("name", programs_refusals.REFUSED)
 def test_a_call_without_meaning_is_refused_in_words(refusals, name):
     for seen, _ in refusals:
         assert seen[name] is not None, "it was accepted"
-        assert re.search(programs.REFUSED[name][2], seen[name]), seen[name]
+        assert re.search(programs_refusals.REFUSED[name][2], seen[name]), seen[name]
 
 
 def test_refused_calls_leave_everything_in_order(refusals):
@@ -161,12 +162,12 @@ def test_an_undefined_reduction_raises_at_every_wait_and_harms_nothing(run):
         assert torch.equal(after, torch.full((3,), 3.0))
 
 
-@pytest.mark.parametrize("name", programs.MISFITS)
+@pytest.mark.parametrize("name", programs_refusals.MISFITS)
 def test_calls_that_do_not_fit_say_both_sides(run, name):
     with pytest.raises(WorldError) as caught:
-        run(programs.misfit, 2, name)
+        run(programs_refusals.misfit, 2, name)
     assert caught.value.kind == "mismatch"
-    assert re.search(programs.MISFITS[name][1], caught.value.message), caught.value.message
+    assert re.search(programs_refusals.MISFITS[name][1], caught.value.message), caught.value.message
 
 
 # Determinism ---------------------------------------------------------------------------------------------------------
@@ -180,6 +181,40 @@ def test_two_runs_give_the_same_trace_and_the_same_bytes(run):
         assert [x.tolist() if isinstance(x, torch.Tensor) else x for x in mine] == [
             x.tolist() if isinstance(x, torch.Tensor) else x for x in again
         ]
+
+
+# The record ----------------------------------------------------------------------------------------------------------
+
+# Rank 1 of 4, 24 float32 (96 bytes) as the full buffer; rank 2 is the root.
+ALL_REDUCE = ("all_reduce", "SUM", None, 24, 96, 144)  # 2 (n-1)/n S
+ALL_GATHER = ("all_gather", None, None, 24, 96, 72)  # (n-1)/n S
+REDUCE_SCATTER = ("reduce_scatter", "SUM", None, 24, 96, 72)
+ALL_TO_ALL = ("all_to_all", None, None, 24, 96, 72)
+FORMS = [
+    *[ALL_REDUCE] * 3,
+    ("reduce", "SUM", 2, 24, 96, 96),  # all but the root send S
+    ("broadcast", None, 2, 24, 96, 0),  # the root sends S
+    *[ALL_GATHER] * 3,
+    *[REDUCE_SCATTER] * 3,
+    *[ALL_TO_ALL] * 2,
+    ("gather", None, 2, 24, 96, 24),  # its own part
+    ("scatter", None, 2, 24, 96, 0),  # the root sends the others' parts
+    ("barrier", None, None, 0, 0, 0),
+    ("monitored_barrier", None, None, 0, 0, 0),
+    ("send", None, None, 24, 96, 96),
+]
+
+
+def test_every_form_is_recorded_by_its_name_and_at_its_cost(run):
+    trace = run(programs.every_form_once, 4).trace
+    seen = [(op.name, op.reduce_op, op.root, op.numel, op.nbytes, op.sent_bytes) for op in trace.operations(rank=1)]
+    assert seen == FORMS
+    at_root = {op.name: op.sent_bytes for op in trace.operations(rank=2)}
+    assert (at_root["broadcast"], at_root["reduce"], at_root["gather"], at_root["scatter"]) == (96, 0, 0, 72)
+    (send,), (recv,) = trace.operations(rank=1, name="send"), trace.operations(rank=2, name="recv")
+    assert (send.peer, recv.peer, recv.numel, recv.sent_bytes) == (2, 1, 24, 0)
+    assert all(op.waited and op.dtype in ("float32", None) for op in trace.operations())
+    assert all(op.site.startswith("programs_operations.py:") for op in trace.operations())
 
 
 # Large tensors -------------------------------------------------------------------------------------------------------
