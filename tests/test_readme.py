@@ -23,8 +23,9 @@ WORLD = "pytest -q test_exchange.py"
 
 
 def terminal() -> dict[str, str]:
-    """The environment of an 80-column terminal without colours."""
-    return {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8"}
+    """The environment of an 80-column terminal without colours, in which pytest does not take itself for CI's."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "BUILD_NUMBER")}
+    return {**kept, "COLUMNS": "80", "NO_COLOR": "1", "LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8"}
 
 
 def grade(arguments: list[str]) -> str:

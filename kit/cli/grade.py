@@ -36,16 +36,21 @@ def grade_file(words: list[str], options: GradeOptions, *, with_reference: bool)
         bank = find_bank(options.bank)
         return _show_hint(bank, question_id, path, options.hint)
 
-    # torch is imported once, and the zygote forked, before a question or a seed is read.
-    from kit.grading.grader import grade, ranks_ready
-    from kit.grading.solution import read_solution
+    from kit.grading.preflight import prepare
 
-    if path is not None:
-        read_solution(path)  # what is wrong with the file itself is said at once
-    with ranks_ready() as zygote:
-        bank = find_bank(options.bank)
-        target = path if path is not None else _reference(bank, question_id)
-        result = grade(question_id, target, bank=bank, seed=options.seed, transport=options.transport, zygote=zygote)
+    bank = find_bank(options.bank)
+    target = path if path is not None else _reference(bank, question_id)
+    # What the user has to put right is said at once, without torch; and a starter is not run.
+    assignment = prepare(question_id, target, bank)
+    result = assignment.not_started()
+    if result is None:
+        from kit.grading.grader import grade, ranks_ready
+
+        # torch is imported once, and the zygote forked, before a seed is drawn.
+        with ranks_ready() as zygote:
+            result = grade(
+                assignment.question, target, bank=bank, seed=options.seed, transport=options.transport, zygote=zygote
+            )
     _report(result, options)
     if result.verdict == "kit_error":
         return KITS_FAULT
@@ -81,8 +86,11 @@ def _check_options(options: GradeOptions) -> None:
         raise KitError(f"no feedback {options.feedback!r}; there are {', '.join(FEEDBACK)}")
     if options.transport not in TRANSPORTS:
         raise KitError(f"no transport {options.transport!r}; there are {', '.join(TRANSPORTS)}")
+    from kit.grading.plugin import MAX_SEED
     from kit.grading.report import require_writable
 
+    if options.seed is not None and not 0 <= options.seed <= MAX_SEED:
+        raise KitError(f"seed {options.seed} is not a whole number from 0 to {MAX_SEED}")
     for path in (options.json, options.junit):
         if path is not None and str(path) != "-":
             require_writable(path)

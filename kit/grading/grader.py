@@ -21,17 +21,16 @@ from typing import Any
 
 import pytest
 
-from kit.bank.layout import Bank, find_bank, require_id
+from kit.bank.layout import Bank
 from kit.errors import KitError
 from kit.grading import plugin
 from kit.grading.call_sites import suspicions
 from kit.grading.diagnosis import CheckFailed
-from kit.grading.interface import parse_interface, problem_in_text
 from kit.grading.launches import Launch, Subject
+from kit.grading.preflight import prepare
 from kit.grading.result import CheckResult, GradeResult, verdict_of
 from kit.grading.scenario import Check, check_of
 from kit.grading.sentences import is_not_written, launch_failure, own_frames, printed_by_ranks
-from kit.grading.solution import Solution, read_solution
 from kit.world import Zygote
 from kit.world.failure import WorldError
 
@@ -42,7 +41,7 @@ _UNUSED = ("cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "p
 
 
 def ranks_ready() -> Zygote:
-    """Imports torch once and forks the process that ranks come from, before any question or seed is read."""
+    """Imports torch once and forks the process that ranks come from, before a seed is drawn."""
     return Zygote.fork(("kit.grading.entry",))
 
 
@@ -67,53 +66,24 @@ def grade(
         raise KitError(f"no transport {transport!r}; there are {', '.join(TRANSPORTS)}")
     if seed is not None and not 0 <= seed <= plugin.MAX_SEED:
         raise KitError(f"seed {seed} is not a whole number from 0 to {plugin.MAX_SEED}")
-    solution = read_solution(path)
-    bank = bank or find_bank()
-    question_id = _question_of(bank, question_id, solution)
-    points, interface = _code_question(bank, question_id)
-    if solution.is_untouched(bank.starter(question_id)):
-        return GradeResult(
-            question_id, str(path), "not_started", seed or 0, points, (), time.monotonic() - started,
-            "the file is still the starter; nothing was run",
-        )  # fmt: skip
-    problem = problem_in_text(parse_interface(interface), solution.tree, solution.name)
-    if problem:
-        raise KitError(problem, f"`shardkit show {question_id}` says what the file must define")
+    assignment = prepare(question_id, path, bank)
+    not_started = assignment.not_started()
+    if not_started is not None:
+        return not_started
     own = ranks_ready() if zygote is None else None
     try:
         # Not before the zygote is there: what it has in its memory, every rank has.
         drawn = seed if seed is not None else secrets.randbelow(plugin.MAX_SEED)
-        subject = Subject(bank.checks(question_id).resolve(), path.resolve(), interface)
+        checks = assignment.bank.checks(assignment.question).resolve()
+        subject = Subject(checks, path.resolve(), assignment.interface)
         collector = _run_checks(subject, drawn, transport, zygote or own)
         if collector.puzzles:
-            right = Subject(subject.checks, bank.reference(question_id), interface)
+            right = Subject(checks, assignment.bank.reference(assignment.question), assignment.interface)
             collector.settle(_run_checks(right, drawn, transport, zygote or own) if right.solution.is_file() else None)
     finally:
         if own is not None:
             own.close()
-    return collector.result(question_id, str(path), points, time.monotonic() - started)
-
-
-def _question_of(bank: Bank, question_id: str | None, solution: Solution) -> str:
-    if question_id is not None:
-        return require_id(bank, question_id)
-    if not solution.marked_id:
-        raise KitError(
-            f"{solution.path} does not say which question it answers",
-            "name it: `shardkit grade ID FILE`, or begin the file with `# shardkit: ID`",
-        )
-    return require_id(bank, solution.marked_id)
-
-
-def _code_question(bank: Bank, question_id: str) -> tuple[dict[str, int], tuple[str, ...]]:
-    from kit.bank.load import load_question
-
-    question = load_question(bank, question_id)
-    if question.kind != "code":
-        raise KitError(f"{question_id} is a {question.kind} question; only code is graded", "`shardkit quiz` asks it")
-    if not bank.checks(question_id).is_file():
-        raise KitError(f"{question_id} has no checks ({bank.shown(bank.checks(question_id))})", "run `shardkit lint`")
-    return {str(proof): int(most) for proof, most in question.points.items()}, tuple(question.interface)
+    return collector.result(assignment.question, str(path), assignment.points, time.monotonic() - started)
 
 
 def _run_checks(subject: Subject, seed: int, transport: str, zygote: Zygote | None) -> _Collector:
