@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shlex
 import sys
 from dataclasses import dataclass
@@ -44,10 +45,12 @@ def grade_file(words: list[str], options: GradeOptions, *, with_reference: bool)
     assignment = prepare(question_id, target, bank)
     result = assignment.not_started()
     if result is None:
+        gc.disable()  # importing torch makes very many objects and no garbage: half a second of looking for it
         from kit.grading.grader import grade, ranks_ready
 
         # torch is imported once, and the zygote forked, before a seed is drawn.
         with ranks_ready() as zygote:
+            gc.enable()
             result = grade(
                 assignment.question, target, bank=bank, seed=options.seed, transport=options.transport, zygote=zygote
             )

@@ -70,7 +70,6 @@ class Zygote:
             return cls.execute(modules)
         preload(modules)
         ours, theirs = socket.socketpair()
-        gc.collect()
         gc.freeze()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -24,8 +24,8 @@ def main() -> NoReturn:
     sock = socket.socket(fileno=int(sys.argv[1]))
     try:
         if sys.argv[2] == "fork":
+            gc.disable()  # a rank turns it on again
             preload(sys.argv[3:])
-            gc.collect()
             gc.freeze()
         serve(sock, sys.argv[2])
     except KeyboardInterrupt:

@@ -606,7 +606,7 @@ UNUSED = Scenario(
     rank_inputs=route_inputs,
     expected=route_expected,
     world_sizes=(1, 2, 3, 4),
-    gloo=(2, 4),
+    gloo=(2,),
     deadline_s=20,
 )
 
