@@ -88,7 +88,16 @@ def grade(
 
 def _run_checks(subject: Subject, seed: int, transport: str, zygote: Zygote | None) -> _Collector:
     collector = _Collector(subject, seed, transport, zygote)
-    arguments = ["-q", "-s", "--tb=native", "-p", "kit.grading.plugin", "--noconftest", "--import-mode=importlib"]
+    arguments = [
+        "-q",
+        "-s",
+        "--tb=native",
+        "--assert=plain",
+        "-p",
+        "kit.grading.plugin",
+        "--noconftest",
+        "--import-mode=importlib",
+    ]
     for name in _UNUSED:
         arguments += ["-p", f"no:{name}"]
     with tempfile.TemporaryDirectory(prefix="shardkit-") as empty, _quiet_surroundings(empty) as shown:
