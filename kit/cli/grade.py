@@ -14,8 +14,6 @@ from kit.cli import KITS_FAULT, NOT_PASSED, PASSED
 from kit.cli.torch_there import require_torch
 from kit.errors import KitError
 
-TRANSPORTS = ("both", "switchboard", "gloo")
-
 
 @dataclass(frozen=True, slots=True)
 class GradeOptions:
@@ -31,29 +29,26 @@ class GradeOptions:
 def grade_file(words: list[str], options: GradeOptions, *, with_reference: bool) -> int:
     """words: `[ID] FILE`, or `ID` alone with the reference. Returns the exit code."""
     require_torch("grade runs the file on several ranks", "`shardkit quiz` needs no torch")
-    question_id, path = _named(words, find_bank(options.bank), with_reference=with_reference)
+    bank = find_bank(options.bank)
+    question_id, path = _named(words, bank, with_reference=with_reference)
     _check_options(options)
     if options.hint is not None:
-        bank = find_bank(options.bank)
         return _show_hint(bank, question_id, path, options.hint)
 
     from kit.grading.preflight import prepare
 
-    bank = find_bank(options.bank)
     target = path if path is not None else _reference(bank, question_id)
     # What the user has to put right is said at once, without torch; and a starter is not run.
     assignment = prepare(question_id, target, bank)
     result = assignment.not_started()
     if result is None:
         gc.disable()  # importing torch makes very many objects and no garbage: half a second of looking for it
-        from kit.grading.grader import grade, ranks_ready
+        from kit.grading.grader import ranks_ready, run_checks
 
         # torch is imported once, and the zygote forked, before a seed is drawn.
         with ranks_ready() as zygote:
             gc.enable()
-            result = grade(
-                assignment.question, target, bank=bank, seed=options.seed, transport=options.transport, zygote=zygote
-            )
+            result = run_checks(assignment, seed=options.seed, transport=options.transport, zygote=zygote)
     _report(result, options)
     if result.verdict == "kit_error":
         return KITS_FAULT
@@ -87,13 +82,10 @@ def _check_options(options: GradeOptions) -> None:
 
     if options.feedback not in FEEDBACK:
         raise KitError(f"no feedback {options.feedback!r}; there are {', '.join(FEEDBACK)}")
-    if options.transport not in TRANSPORTS:
-        raise KitError(f"no transport {options.transport!r}; there are {', '.join(TRANSPORTS)}")
-    from kit.grading.plugin import MAX_SEED
+    from kit.grading.choices import require_choices
     from kit.grading.report import require_writable
 
-    if options.seed is not None and not 0 <= options.seed <= MAX_SEED:
-        raise KitError(f"seed {options.seed} is not a whole number from 0 to {MAX_SEED}")
+    require_choices(options.seed, options.transport)
     for path in (options.json, options.junit):
         if path is not None and str(path) != "-":
             require_writable(path)

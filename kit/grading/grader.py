@@ -25,16 +25,16 @@ from kit.bank.layout import Bank
 from kit.errors import KitError
 from kit.grading import plugin
 from kit.grading.call_sites import suspicions
+from kit.grading.choices import MAX_SEED, require_choices
 from kit.grading.diagnosis import CheckFailed
 from kit.grading.launches import Launch, Subject
-from kit.grading.preflight import prepare
+from kit.grading.preflight import Assignment, prepare
 from kit.grading.result import CheckResult, GradeResult, verdict_of
 from kit.grading.scenario import Check, check_of
 from kit.grading.sentences import is_not_written, launch_failure, own_frames, printed_by_ranks
 from kit.world import Zygote
 from kit.world.failure import WorldError
 
-TRANSPORTS = plugin.TRANSPORTS
 # What pytest brings that a grade does not use and that costs time at every check.
 _UNUSED = ("cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "pastebin", "setuponly", "setupplan",
            "stepwise", "threadexception", "unraisableexception", "unittest")  # fmt: skip
@@ -61,32 +61,36 @@ def grade(
     zygote: to fork ranks from (see `ranks_ready`); None starts one for this grade alone.
     Raises KitError for whatever the user has to put right before ranks can run.
     """
-    started = time.monotonic()
-    if transport not in TRANSPORTS:
-        raise KitError(f"no transport {transport!r}; there are {', '.join(TRANSPORTS)}")
-    if seed is not None and not 0 <= seed <= plugin.MAX_SEED:
-        raise KitError(f"seed {seed} is not a whole number from 0 to {plugin.MAX_SEED}")
+    require_choices(seed, transport)
     assignment = prepare(question_id, path, bank)
-    not_started = assignment.not_started()
-    if not_started is not None:
-        return not_started
+    return assignment.not_started() or run_checks(assignment, seed=seed, transport=transport, zygote=zygote)
+
+
+def run_checks(
+    assignment: Assignment, *, seed: int | None = None, transport: str = "both", zygote: Zygote | None = None
+) -> GradeResult:
+    """Grade what `prepare` has found to be in order; the arguments are those of `grade`."""
+    started = time.monotonic()
+    path = assignment.solution.path
     own = ranks_ready() if zygote is None else None
     try:
         # Not before the zygote is there: what it has in its memory, every rank has.
-        drawn = seed if seed is not None else secrets.randbelow(plugin.MAX_SEED)
+        drawn = seed if seed is not None else secrets.randbelow(MAX_SEED)
         checks = assignment.bank.checks(assignment.question).resolve()
         subject = Subject(checks, path.resolve(), assignment.interface)
-        collector = _run_checks(subject, drawn, transport, zygote or own)
+        collector = _through_pytest(subject, drawn, transport, zygote or own)
         if collector.puzzles:
             right = Subject(checks, assignment.bank.reference(assignment.question), assignment.interface)
-            collector.settle(_run_checks(right, drawn, transport, zygote or own) if right.solution.is_file() else None)
+            collector.settle(
+                _through_pytest(right, drawn, transport, zygote or own) if right.solution.is_file() else None
+            )
     finally:
         if own is not None:
             own.close()
     return collector.result(assignment.question, str(path), assignment.points, time.monotonic() - started)
 
 
-def _run_checks(subject: Subject, seed: int, transport: str, zygote: Zygote | None) -> _Collector:
+def _through_pytest(subject: Subject, seed: int, transport: str, zygote: Zygote | None) -> _Collector:
     collector = _Collector(subject, seed, transport, zygote)
     arguments = [
         "-q",

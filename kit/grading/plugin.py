@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.errors import KitError
+from kit.grading.choices import MAX_SEED, TRANSPORTS
 from kit.grading.diagnosis import CheckFailed
 from kit.grading.scenario import Run, check_of
 from kit.grading.sentences import launch_failure, printed_by_ranks
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from kit.world import World, Zygote
 
 NAMES = ("shardkit", "kit.grading.plugin")
-TRANSPORTS = ("both", "switchboard", "gloo")
-MAX_SEED = 10**12
 _MARKER = "world_size(*sizes, transport='switchboard', deadline_s=30): world sizes to run a `world` test at"
 
 SESSION = pytest.StashKey["Session"]()
