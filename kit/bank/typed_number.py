@@ -11,6 +11,9 @@ from kit.costmodel import units
 from kit.errors import KitError
 
 THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+# A quantity said once more in another unit, as the answers themselves are shown: `2.315 GB (2.156 GiB)`.
+ONCE_MORE = re.compile(r"(?<=[A-Za-z%])\s*\([^()]*\)$")
+MYRIADS = re.compile(r"(?<=\d)\s*(万亿|亿|万)\s*(?=[^\s万亿])")
 SUPERSCRIPT = re.compile(r"⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 EXAMPLES = {
     "fraction": "as 37.5%, 0.375 or 3/8",
@@ -78,6 +81,8 @@ def normalised(typed: str) -> str:
     text = unicodedata.normalize("NFKC", typed).strip().removeprefix("=").removeprefix("~").removeprefix("≈")
     for sign, plain in (("−", "-"), ("–", "-"), ("×", "*"), ("·", "*"), ("÷", "/"), ("^", "**"), ("_", "")):
         text = text.replace(sign, plain)
+    text = ONCE_MORE.sub("", text.replace("per cent", "percent"))
+    text = MYRIADS.sub(lambda found: {"万": "e4 ", "亿": "e8 ", "万亿": "e12 "}[found[1]], text)
     text = re.sub(r"(?<=[\d)])(?<!\b0)\s*[xX]\s*(?=[\d(])", "*", text)
     return THOUSANDS.sub(lambda found: found[0].replace(",", ""), text).strip()
 

@@ -58,6 +58,7 @@ UNITS: dict[str, Unit] = {
 ALIASES = {
     **{f"k{name[1:]}": name for name in UNITS if name.startswith("K")},
     **{unit.name.lower(): unit.name for unit in UNITS.values() if unit.dimension == "B"},
+    **{f"{unit.name}ytes": unit.name for unit in UNITS.values() if unit.dimension == "B"},
     **{f"{unit.name}s": unit.name for unit in UNITS.values() if unit.dimension == "FLOP"},
     **{f"{unit.name[:-2]}S": unit.name for unit in UNITS.values() if unit.dimension == "FLOP/s"},
     **{f"{prefix}bps": f"{prefix}bit/s" for prefix in ("", *"KMGT")},

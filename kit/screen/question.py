@@ -53,13 +53,18 @@ def show_units(page: Page, draw: Draw, question: NumberQuestion) -> None:
     page.heading(page.say("convention"))
     page.markdown(draw.text(question.convention, page.language), "  ")
     page.blank()
-    page.line(unit_wanted(page, question), style="dim")
+    page.line(unit_wanted(page, question) + tolerance(page, question), style="dim")
 
 
 def unit_wanted(page: Page, question: NumberQuestion) -> str:
     """In which form the answer is taken."""
     phrase = next((name for name, units in UNITS_OF_PHRASES.items() if question.unit in units), "unit")
     return page.say(phrase, unit=question.unit)
+
+
+def tolerance(page: Page, question: NumberQuestion) -> str:
+    """How near a number has to be: ` (accepted within 2%)`; empty where it has to be exact."""
+    return page.say("within", percent=f"{100 * question.tolerance:g}") if question.tolerance else ""
 
 
 def show_options(page: Page, draw: Draw) -> None:

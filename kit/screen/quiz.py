@@ -17,6 +17,7 @@ from kit.screen.question import (
     show_options_with_reasons,
     show_sources,
     show_task,
+    tolerance,
 )
 from kit.screen.wrap import Prose, padded, widest
 
@@ -138,9 +139,7 @@ def show_verdict(page: Page, outcome: Outcome) -> None:
 def tolerated(page: Page, outcome: Outcome) -> str:
     """How near a number has to be: `, within 2%`."""
     question = outcome.draw.question
-    if question.kind != "number" or not question.tolerance:
-        return ""
-    return page.say("within", percent=f"{100 * question.tolerance:g}")
+    return tolerance(page, question) if question.kind == "number" else ""
 
 
 def show_score(page: Page, quiz: Quiz, seed: int) -> None:

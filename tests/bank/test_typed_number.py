@@ -56,6 +56,13 @@ from kit.errors import KitError
         ("1,000/8", "count", 125),
         ("3", "GiB", 3 * 2**30),
         ("3 GB", "GiB", 3e9),
+        ("2.315 GB (2.156 GiB)", "B", 2.315e9),
+        ("2.5 GBytes", "B", 2.5e9),
+        ("682.5亿字节", "B", 68.25e9),
+        ("682.5亿 B", "B", 68.25e9),
+        ("3 万亿 字节", "B", 3e12),
+        ("3亿", "count", 3e8),
+        ("12.5 per cent", "fraction", 0.125),
     ],
 )
 def test_spellings(typed: str, unit: str, value: float) -> None:
