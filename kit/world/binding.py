@@ -28,6 +28,11 @@ _races: RaceWatch | None = None
 _registered = False
 
 
+def watched_connection() -> Connection | None:
+    """This rank's line to the deciding process where that process keeps a record; None under gloo and outside."""
+    return _connection if _races is not None else None
+
+
 def register_backend() -> None:
     """Make the switchboard known to torch.distributed. Done once, in the zygote."""
     global _registered

@@ -87,6 +87,7 @@ class Issued:
     delivery: Delivery | None = field(default=None, repr=False)
     completed_order: int | None = None
     refusal: str | None = None
+    meeting: tuple[int, int] | None = None
 
     @property
     def metas(self) -> tuple[TensorMeta, ...]:

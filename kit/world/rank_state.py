@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from kit.world.operations import Issued
 from kit.world.segments import Segment
 from kit.world.served_store import StoreRequest
 from kit.world.trace import Event
+from kit.world.wire import ProtocolError
 
 
 @dataclass(slots=True)
@@ -59,3 +62,17 @@ class Slot:
     members: tuple[int, ...]
     calls: dict[int, Issued] = field(default_factory=dict)  # by group rank
     misfit: str | None = None
+
+
+def declared(header: dict[str, Any]) -> Event:
+    """A compute or a mark that a rank declares of itself; ProtocolError where it makes no sense."""
+    kind = header["op"]
+    what, label, site = (str(header.get(key, ""))[:200] for key in ("what", "label", "site"))
+    if kind == "mark":
+        return Event("mark", what=what, site=site)
+    seconds, flops, microbatch = float(header.get("seconds", 0.0)), header.get("flops", 0), header.get("microbatch")
+    if not (math.isfinite(seconds) and 0 <= seconds <= 1e12) or type(flops) is not int or not 0 <= flops < 1 << 80:
+        raise ProtocolError("a compute of no sensible cost")
+    if microbatch is not None and type(microbatch) is not int:
+        raise ProtocolError("a microbatch that is no whole number")
+    return Event("compute", seconds=seconds, flops=flops, what=what, label=label, microbatch=microbatch, site=site)

@@ -83,4 +83,5 @@ def _record(op: Issued) -> Operation:
         waited=op.completed_order is not None,
         order=op.order,
         completed_order=op.completed_order,
+        meeting=op.meeting,
     )

@@ -144,10 +144,10 @@ class RunLoop:
 
     def _stopped(self) -> bool:
         """At quiescence let one thing happen, or end: True when a failed run has come to rest."""
-        while self._board.quiescent and any(state.live for state in self._board.ranks):
+        while self._board.quiescence.reached and any(state.live for state in self._board.ranks):
             if self._failures:
                 return True
-            if not self._board.resolve():
+            if not self._board.quiescence.resolve():
                 self._raise(explain_standstill(self._board))
         return False
 

@@ -10,6 +10,7 @@ from kit.world.wire import ProtocolError
 _BLOCKING = frozenset(("get", "wait"))
 # These read or count what other ranks may change at the same moment: they are decided at quiescence.
 _RACING = frozenset(("add", "append", "check", "compare_set", "delete", "num_keys"))
+_WRITING = frozenset(("set", "add", "append", "compare_set"))
 _MAX_KEYS = 100_000
 _MAX_BYTES = 1 << 28
 
@@ -53,6 +54,7 @@ class ServedKeys:
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
         self._bytes = 0
+        self._writers: dict[str, tuple[int, int]] = {}
         self.decide_at_quiescence = True
 
     def blocks(self, request: StoreRequest) -> bool:
@@ -60,6 +62,18 @@ class ServedKeys:
 
     def has(self, keys: tuple[str, ...]) -> bool:
         return all(key in self._values for key in keys)
+
+    def writers(self, keys: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
+        """Where these keys were first set: (rank, position in the rank's log)."""
+        return tuple(self._writers[key] for key in keys if key in self._writers)
+
+    def note_writer(self, request: StoreRequest, position: tuple[int, int]) -> None:
+        """Remember that this request, once applied, is what made its key."""
+        key = request.keys[0] if request.keys else ""
+        if key not in self._values:
+            self._writers.pop(key, None)
+        elif request.what in _WRITING:
+            self._writers.setdefault(key, position)
 
     def is_free_of_races(self, request: StoreRequest) -> bool:
         """Whether it can be answered as soon as it comes."""

@@ -1,13 +1,11 @@
 """The network: matches operations, delivers results, and knows at any moment who waits for what.
 
 Ranks post operations and, later, wait for them. What depends on timing (any-source matches, `is_completed`, counters
-in the store) is decided only at quiescence, when every live rank waits: by (clock, rank, number), so that the
-operating system's scheduling has no say. The clock counts a rank's own messages.
+in the store) is decided only at quiescence (`kit.world.quiescence`).
 """
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,18 +13,18 @@ from typing import Any
 from kit.world import collectives, segments
 from kit.world.failure import Finding
 from kit.world.operations import COLLECTIVES, Delivery, Issued, declared_bytes, members_of, read
-from kit.world.rank_state import RankState, Slot, Wait
+from kit.world.quiescence import Quiescence
+from kit.world.rank_state import RankState, Slot, Wait, declared
 from kit.world.segments import INLINE_BYTES, SegmentTable
 from kit.world.served_store import ServedKeys, StoreRequest
 from kit.world.trace import Event
 from kit.world.wire import Buffer, ProtocolError
 
 Reply = Callable[[int, dict[str, Any], Sequence[Buffer], Sequence[int]], None]
-MAX_FRUITLESS_POLLS = 10_000
 
 
 class Switchboard:
-    """State of one run. `handle` takes a rank's message; `resolve` decides one thing at quiescence."""
+    """State of one run. `handle` takes a rank's message; `quiescence.resolve` decides one thing when all wait."""
 
     def __init__(self, world_size: int, table: SegmentTable, reply: Reply, *, order_seed: int | None = None) -> None:
         self.ranks = [RankState(rank) for rank in range(world_size)]
@@ -41,10 +39,11 @@ class Switchboard:
         # Point to point, by (group, destination, tag): receives in order, and sends in order by source.
         self.receives: dict[tuple[str, int, int], deque[Issued]] = {}
         self.sends: dict[tuple[str, int, int], dict[int, deque[Issued]]] = {}
-        self._seen_at_timeout: set[frozenset[tuple[int, str]]] = set()
-        self._fruitless_polls = 0
+        self.fruitless_polls = 0
+        # Who answers a rank's other requests, by their name: they are answered at once.
+        self.attendants: dict[str, Callable[[RankState, dict[str, Any], bytearray], None]] = {}
         self._threaded = False
-        self._order = random.Random(order_seed) if order_seed is not None else None
+        self.quiescence = Quiescence(self, order_seed)
 
     # -- messages -----------------------------------------------------------------------------------------
 
@@ -71,13 +70,17 @@ class Switchboard:
             finding = Finding(str(header["kind"])[:40], rank, str(header["message"])[:400], str(header["site"])[:200])
             if finding not in self.findings and len(self.findings) < 1000:
                 self.findings.append(finding)
+        elif what in ("compute", "mark"):
+            state.events.append(declared(header))
+        elif what in self.attendants:
+            self.attendants[what](state, header, payload)
         elif what == "group":
             if str(header["name"]).isdigit():
                 state.groups_made.append((tuple(int(r) for r in header["ranks"]), str(header["site"])[:200]))
         else:
             raise ProtocolError("a message of no known kind")
         if self._threaded:
-            while self._decide():
+            while self.quiescence.decide():
                 pass
 
     def _release(self, state: RankState, read: Sequence[int]) -> None:
@@ -114,18 +117,18 @@ class Switchboard:
         state.issued.append(op)
         state.open[op.seq] = op
         state.events.append(Event("issue", op.order))
-        self._fruitless_polls = 0
+        self.fruitless_polls = 0
         if op.name in COLLECTIVES:
             self._join_collective(state, op)
         elif op.name == "send":
             assert op.peer is not None
             key = (op.group, op.peer, op.tag)
             self.sends.setdefault(key, {}).setdefault(op.group_rank, deque()).append(op)
-            self._match(key)
+            self.match(key)
         else:
             key = (op.group, op.group_rank, op.tag)
             self.receives.setdefault(key, deque()).append(op)
-            self._match(key)
+            self.match(key)
 
     # -- collectives --------------------------------------------------------------------------------------
 
@@ -148,6 +151,7 @@ class Switchboard:
             return
         collectives.run(ops, self._allocate)
         for each in ops:
+            each.meeting = (ops[0].rank, ops[0].order)
             self._serve_waits(self.ranks[each.rank], each)
 
     def _refuse(self, op: Issued, message: str) -> None:
@@ -165,7 +169,7 @@ class Switchboard:
 
     # -- point to point -----------------------------------------------------------------------------------
 
-    def _match(self, key: tuple[str, int, int]) -> None:
+    def match(self, key: tuple[str, int, int]) -> None:
         """Match receives in the order they were posted, up to the first that may take from any rank."""
         receives, sends = self.receives.get(key, deque()), self.sends.get(key, {})
         waiting: deque[Issued] = deque()
@@ -178,20 +182,21 @@ class Switchboard:
                 break
             queue = sends.get(recv.peer)
             if queue and recv.peer not in blocked_sources:
-                self._exchange(queue.popleft(), recv)
+                self.exchange(queue.popleft(), recv)
             else:
                 blocked_sources.add(recv.peer)
                 waiting.append(recv)
         receives.extendleft(reversed(waiting))
 
-    def _exchange(self, send: Issued, recv: Issued) -> None:
-        self._fruitless_polls = 0
+    def exchange(self, send: Issued, recv: Issued) -> None:
+        self.fruitless_polls = 0
         problem = _misfit_of_message(send, recv)
         if problem is not None:
             self.message_misfits.append((send, recv, problem))
             return
         collectives.deliver_message(send, recv, self._allocate)
         for op in (send, recv):
+            op.meeting = (send.rank, send.order)
             self._serve_waits(self.ranks[op.rank], op)
 
     # -- waiting ------------------------------------------------------------------------------------------
@@ -260,6 +265,22 @@ class Switchboard:
             state.reading[segment.index] = segment
             self._reply(state.rank, answer, (), fds)
 
+    def answer_poll(self, state: RankState, wait: Wait) -> None:
+        """Whether the operation is there; if it is, this delivers it."""
+        op = state.open[wait.seqs[0]]
+        state.events.append(Event("poll", op.order))
+        if op.matched:
+            self._deliver(state, wait, op)
+            return
+        self.fruitless_polls += 1
+        del state.waits[wait.request]
+        self._reply(state.rank, {"id": wait.request, "done": False}, (), ())
+
+    def give_up(self, state: RankState, wait: Wait, message: str) -> None:
+        """The wait raises in the rank."""
+        del state.waits[wait.request]
+        self._reply(state.rank, {"id": wait.request, "error": message}, (), ())
+
     # -- the store ----------------------------------------------------------------------------------------
 
     def _store(self, state: RankState, header: dict[str, Any], payload: bytearray) -> None:
@@ -274,9 +295,12 @@ class Switchboard:
 
     def _answer_store(self, state: RankState, request: StoreRequest) -> None:
         state.store_waits.pop(request.request, None)
+        after = self.store.writers(request.keys) if self.store.blocks(request) else ()
         fields, blob = self.store.apply(request)
+        self.store.note_writer(request, (state.rank, len(state.events)))
+        state.events.append(Event("store", what=request.title(), after=after, site=request.site))
         self._reply(state.rank, {"id": request.request, **fields}, (blob,) if blob else (), ())
-        self._fruitless_polls = 0
+        self.fruitless_polls = 0
 
     def _wake_store_waits(self) -> None:
         for state in self.ranks:
@@ -284,105 +308,13 @@ class Switchboard:
                 if self.store.blocks(request) and self.store.has(request.keys):
                     self._answer_store(state, request)
 
-    # -- quiescence ---------------------------------------------------------------------------------------
-
-    @property
-    def quiescent(self) -> bool:
-        """Every live rank waits, and none of them has a second thread that may yet act."""
-        return all(not s.live or (s.blocked and s.threads == 1) for s in self.ranks)
-
-    def resolve(self) -> bool:
-        """At quiescence: decide the next thing that depends on timing, or fire a timeout. False: a hang."""
-        return self._decide() or self._fire_timeout()
-
-    def _decide(self) -> bool:
-        """The earliest of: a receive from any rank, a counter or question to the store, a poll."""
-        choices: list[tuple[int, int, int, Callable[[], None]]] = []
-        for key, receives in self.receives.items():
-            if receives and receives[0].peer == -1 and any(self.sends.get(key, {}).values()):
-                recv = receives[0]
-                choices.append((recv.clock, recv.rank, recv.seq, lambda key=key: self._match_any(key)))  # type: ignore[misc]
-        for state in self.ranks:
-            for request in state.store_waits.values():
-                if not self.store.blocks(request):
-                    choices.append((
-                        request.clock, state.rank, request.request,
-                        lambda state=state, request=request: self._answer_and_wake(state, request),  # type: ignore[misc]
-                    ))  # fmt: skip
-            for wait in state.waits.values():
-                if wait.poll and (state.open[wait.seqs[0]].matched or self._fruitless_polls < MAX_FRUITLESS_POLLS):
-                    choices.append((
-                        wait.clock, state.rank, wait.request,
-                        lambda state=state, wait=wait: self._answer_poll(state, wait),  # type: ignore[misc]
-                    ))  # fmt: skip
-        if not choices:
-            return False
-        choices.sort(key=lambda choice: choice[:3])
-        chosen = choices[0] if self._order is None else self._order.choice(choices)
-        chosen[3]()
-        return True
-
-    def _match_any(self, key: tuple[str, int, int]) -> None:
-        recv = self.receives[key].popleft()
-        queues = [queue for queue in self.sends[key].values() if queue]
-        queues.sort(key=lambda q: (q[0].clock, q[0].rank, q[0].seq))
-        queue = queues[0] if self._order is None else self._order.choice(queues)
-        self._exchange(queue.popleft(), recv)
-        self._match(key)
-
-    def _answer_and_wake(self, state: RankState, request: StoreRequest) -> None:
+    def answer_and_wake(self, state: RankState, request: StoreRequest) -> None:
         self._answer_store(state, request)
         self._wake_store_waits()
 
-    def _answer_poll(self, state: RankState, wait: Wait) -> None:
-        op = state.open[wait.seqs[0]]
-        if op.matched:
-            self._deliver(state, wait, op)
-            return
-        self._fruitless_polls += 1
-        del state.waits[wait.request]
-        self._reply(state.rank, {"id": wait.request, "done": False}, (), ())
-
-    def _fire_timeout(self) -> bool:
-        """The shortest explicit timeout among the waits; the same quiescent state a second time is a hang."""
-        seen = frozenset(
-            [(w.rank, f"{w.site} {[s.open[q].title() for q in w.seqs]}") for s in self.ranks for w in s.waits.values()]
-            + [(r.rank, r.title()) for s in self.ranks for r in s.store_waits.values()]
-        )
-        timed: list[tuple[float, int, Callable[[], None]]] = []
-        for state in self.ranks:
-            for wait in state.waits.values():
-                if wait.timeout_s is not None:
-                    timed.append((wait.timeout_s, state.rank, lambda s=state, w=wait: self._time_out(s, w)))  # type: ignore[misc]
-            for request in state.store_waits.values():
-                if request.timeout_s is not None:
-                    timed.append((
-                        request.timeout_s, state.rank,
-                        lambda s=state, r=request: self._time_out_store(s, r),  # type: ignore[misc]
-                    ))  # fmt: skip
-        if not timed or seen in self._seen_at_timeout:
-            return False
-        self._seen_at_timeout.add(seen)
-        min(timed, key=lambda choice: choice[:2])[2]()
-        return True
-
-    def _time_out(self, state: RankState, wait: Wait) -> None:
-        del state.waits[wait.request]
-        op = state.open[wait.seqs[0]]
-        assert wait.timeout_s is not None
-        message = f"Timed out waiting {wait.timeout_s * 1000:.0f}ms for {op.title()}"
-        if op.name == "monitored_barrier":
-            slot = self.slots.get((op.group, op.index))
-            missing = [m for i, m in enumerate(op.members) if slot is None or i not in slot.calls]
-            message = (
-                f"{'Rank' if len(missing) == 1 else 'Ranks'} {', '.join(map(str, missing))} failed to pass "
-                f"monitored_barrier in {wait.timeout_s * 1000:.0f} ms"
-            )
-        self._reply(state.rank, {"id": wait.request, "error": message}, (), ())
-
-    def _time_out_store(self, state: RankState, request: StoreRequest) -> None:
+    def give_up_store(self, state: RankState, request: StoreRequest, message: str) -> None:
+        """The request raises in the rank."""
         del state.store_waits[request.request]
-        message = f"Timed out after {request.timeout_s} s in {request.title()}"
         self._reply(state.rank, {"id": request.request, "error": message, "type": "StoreTimeout"}, (), ())
 
 

@@ -16,6 +16,8 @@ class Operation:
     site and async_op are what the rank said; everything else was seen from outside.
     order counts this rank's operations from 0; completed_order counts its completed waits, None where the operation
     was never waited for.
+    meeting: the same for all operations that were matched with one another: (rank, order) of the group's first rank's
+    operation, or of the send; None where nothing ever matched it.
     """
 
     rank: int
@@ -34,14 +36,31 @@ class Operation:
     waited: bool
     order: int
     completed_order: int | None
+    meeting: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One entry of a rank's log: an issue, or the return of a wait; `operation` is the order of the operation."""
+    """One entry of a rank's log, in the rank's own order.
 
-    kind: str  # "issue" | "wait"
-    operation: int
+    kind: "issue", "wait" (its return) or "poll" of an operation; "compute", declared or counted; "store", a request to
+    the store, when it was answered; "mark", a named moment.
+    operation: the order of the operation (issue, wait, poll).
+    seconds, flops: what a compute costs; a hardware profile turns flops into seconds.
+    what: F (forward), B (whole backward), I (input gradient), W (weight gradient) or another word of a compute; the
+    name of a mark; the request to the store.
+    after: positions (rank, index in its log) of the events that this one had to wait for (a key of the store was set).
+    """
+
+    kind: str
+    operation: int = -1
+    seconds: float = 0.0
+    flops: int = 0
+    what: str = ""
+    label: str = ""
+    microbatch: int | None = None
+    after: tuple[tuple[int, int], ...] = ()
+    site: str = ""
 
 
 class Trace:

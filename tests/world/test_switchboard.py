@@ -34,18 +34,18 @@ def test_two_calls_that_fit_are_delivered_to_those_who_wait():
     assert not replies
     board.handle(0, {"op": "wait", "id": 1, "seqs": [1], "site": "", "threads": 1}, bytearray())
     assert [(rank, header["seq"]) for rank, header, _ in replies] == [(0, 1)]
-    assert not board.quiescent
+    assert not board.quiescence.reached
 
 
 def test_a_wait_before_the_peer_comes_is_quiescent_only_when_all_wait():
     board, _ = switchboard()
     board.handle(0, *issue(reduce_op="SUM"))
     board.handle(0, {"op": "wait", "id": 1, "seqs": [1], "site": "", "threads": 1}, bytearray())
-    assert not board.quiescent
+    assert not board.quiescence.reached
     board.handle(1, {**issue("recv", peer=0)[0], "in": []}, bytearray())
     board.handle(1, {"op": "wait", "id": 1, "seqs": [1], "site": "", "threads": 1}, bytearray())
-    assert board.quiescent
-    assert not board.resolve()
+    assert board.quiescence.reached
+    assert not board.quiescence.resolve()
 
 
 junk = st.none() | st.integers(-5, 5) | st.text(max_size=4) | st.lists(st.integers(-2, 9), max_size=3) | st.booleans()
@@ -103,5 +103,5 @@ def test_any_message_is_taken_or_refused_and_nothing_else(messages):
         except REFUSED:
             return
         for _ in range(5):
-            if not board.quiescent or not board.resolve():
+            if not board.quiescence.reached or not board.quiescence.resolve():
                 break

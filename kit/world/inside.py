@@ -1,0 +1,50 @@
+"""What a program may call inside a rank of a world, beside torch.distributed.
+
+All of it is silent under a transport that is not seen (gloo) and outside of any world, so that a program which calls
+it runs everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from kit.errors import KitError
+from kit.world import binding
+from kit.world.connection import Connection
+from kit.world.sites import call_site
+
+
+def _watched() -> Connection | None:
+    """The line to the deciding process, where that process keeps a record."""
+    return binding.watched_connection()
+
+
+def compute(seconds: float, what: str = "compute", *, label: str = "", microbatch: int | None = None) -> None:
+    """Declare that this rank now computes for `seconds` of virtual time.
+
+    what: torch's alphabet of pipelining: "F" forward, "B" whole backward, "I" gradient of the input alone, "W" gradient
+    of the weights alone (the zero-bubble paper writes B for I); or any other word.
+    Raises KitError on a negative or endless time. Advisory in a grade: it is the rank that says it.
+    """
+    seconds = float(seconds)
+    if not (math.isfinite(seconds) and 0 <= seconds <= 1e12):
+        raise KitError(f"compute({seconds!r}): not a number of seconds from 0 to 1e12")
+    connection = _watched()
+    if connection is not None:
+        header: dict[str, Any] = {"op": "compute", "seconds": seconds, "what": what, "label": label}
+        connection.post({**header, "microbatch": microbatch, "site": call_site()[0]})
+
+
+def count(flops: int, what: str = "compute", *, label: str = "") -> None:
+    """Declare that this rank now computes `flops` floating-point operations; a hardware profile prices them."""
+    connection = _watched()
+    if connection is not None:
+        connection.post({"op": "compute", "flops": int(flops), "what": what, "label": label, "site": call_site()[0]})
+
+
+def mark(name: str) -> None:
+    """Name this moment of the rank's virtual time: a step's begin, for instance. See `Timeline.between`."""
+    connection = _watched()
+    if connection is not None:
+        connection.post({"op": "mark", "what": str(name), "site": call_site()[0]})
