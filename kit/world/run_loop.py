@@ -54,8 +54,8 @@ class RunLoop:
         self._zygote = zygote
         self._job = zygote.new_job()
         self._segments = SegmentTable(memory_limit_bytes)
-        self._board = Switchboard(size, self._segments, self._reply, order_seed=order_seed)
-        self._board.store.decide_at_quiescence = transport == "switchboard"
+        self.board = Switchboard(size, self._segments, self.reply, order_seed=order_seed)
+        self.board.store.decide_at_quiescence = transport == "switchboard"
         self._selector = selectors.DefaultSelector()
         self._ends: dict[int, DeciderEnd] = {}
         self._out: list[Capture] = []
@@ -118,7 +118,7 @@ class RunLoop:
 
     def run(self) -> tuple[Any, ...]:
         """What the ranks returned, in order; raises WorldError."""
-        while any(state.live for state in self._board.ranks):
+        while any(state.live for state in self.board.ranks):
             now = time.monotonic()
             if now >= self._deadline:
                 self._raise_deadline()
@@ -134,21 +134,21 @@ class RunLoop:
                 break
         if self._failures:
             self._raise_failure()
-        race = explain_races(self._board)
+        race = explain_races(self.board)
         if race is not None:
             self._raise(race)
-        misfit = leftover_misfit(self._board)
+        misfit = leftover_misfit(self.board)
         if misfit is not None:
             self._raise(misfit)
         return tuple(self._values[rank] for rank in range(self._size))
 
     def _stopped(self) -> bool:
         """At quiescence let one thing happen, or end: True when a failed run has come to rest."""
-        while self._board.quiescence.reached and any(state.live for state in self._board.ranks):
+        while self.board.quiescence.reached and any(state.live for state in self.board.ranks):
             if self._failures:
                 return True
-            if not self._board.quiescence.resolve():
-                self._raise(explain_standstill(self._board))
+            if not self.board.quiescence.resolve():
+                self._raise(explain_standstill(self.board))
         return False
 
     def _serve(self, what: str, rank: int, mask: int) -> None:
@@ -178,7 +178,7 @@ class RunLoop:
             if self._selector.get_key(end.socket).events != events:
                 self._selector.modify(end.socket, events, ("rank", rank))
 
-    def _reply(self, rank: int, header: dict[str, Any], blobs: Sequence[Buffer], fds: Sequence[int]) -> None:
+    def reply(self, rank: int, header: dict[str, Any], blobs: Sequence[Buffer], fds: Sequence[int]) -> None:
         self._ends[rank].send(header, blobs, fds)
         if self._ends[rank].wants_write:
             self._watch_writes(rank)
@@ -207,10 +207,10 @@ class RunLoop:
     def _silence(self, rank: int) -> None:
         with contextlib.suppress(KeyError):
             self._selector.unregister(self._ends[rank].socket)
-        self._board.ranks[rank].gone = True
+        self.board.ranks[rank].gone = True
 
     def _take(self, rank: int, header: dict[str, Any], payload: bytearray) -> None:
-        state = self._board.ranks[rank]
+        state = self.board.ranks[rank]
         if state.finished or (state.returned and header["op"] not in ("finished", "issue", "wait", "note")):
             raise ProtocolError("a message after the end")
         what = header["op"]
@@ -224,18 +224,22 @@ class RunLoop:
             if not state.returned and not any(failure.rank == rank for failure in self._failures):
                 raise ProtocolError("an end without a result")
         else:
-            self._board.handle(rank, header, payload)
+            self.board.handle(rank, header, payload)
 
     def _value(self, rank: int, header: dict[str, Any], payload: bytearray) -> Any:
-        raw = bytearray(self._board.data_of(rank, header, payload, int(header["bytes"])))
+        raw = bytearray(self.board.data_of(rank, header, payload, int(header["bytes"])))
         return decode(header["value"], read_tensors(raw, header["tensors"]))
+
+    def pid(self, rank: int) -> int:
+        """The rank's process."""
+        return self._zygote.rank_pids[self._job, rank]
 
     # -- failures -----------------------------------------------------------------------------------------
 
     def _fail(self, rank: int, kind: str, message: str, **more: Any) -> None:
         if not self._failures:
             self._failed_at = time.monotonic()
-        self._failures.append(Failure(rank, self._board.ranks[rank].clock, kind, message, **more))
+        self._failures.append(Failure(rank, self.board.ranks[rank].clock, kind, message, **more))
 
     def _raised(self, rank: int, header: dict[str, Any]) -> None:
         name, text = str(header["type"])[:200], str(header["message"])[:20_000]
@@ -264,11 +268,11 @@ class RunLoop:
                 self._zygote.read()
 
     def _rank_gone(self, rank: int) -> None:
-        state = self._board.ranks[rank]
+        state = self.board.ranks[rank]
         if not state.live:
             return
         self._silence_after_reading(rank)
-        if not self._board.ranks[rank].live:
+        if not self.board.ranks[rank].live:
             return
         state.gone = True
         if any(failure.rank == rank for failure in self._failures):
@@ -319,9 +323,9 @@ class RunLoop:
     def _raise_deadline(self) -> None:
         if self._failures:
             self._raise_failure()
-        live = [state.rank for state in self._board.ranks if state.live]
+        live = [state.rank for state in self.board.ranks if state.live]
         stacks = self._dump_stacks(live)
-        running = [rank for rank in live if not self._board.ranks[rank].blocked]
+        running = [rank for rank in live if not self.board.ranks[rank].blocked]
         where = {rank: innermost(stacks.get(rank, "")) for rank in live}
         shown = running or live
         parts = [
@@ -331,7 +335,7 @@ class RunLoop:
             for rank in shown[:4]
         ]
         message = f"not done after {self._deadline_s:g} s; still running: {', '.join(parts)}"
-        details = table(self._board, lambda rank: where.get(rank, ("", ""))[0])
+        details = table(self.board, lambda rank: where.get(rank, ("", ""))[0])
         self._raise(
             Explanation("deadline", message, details, shown[0] if shown else None, where[shown[0]][0] if shown else "")
         )
@@ -363,19 +367,19 @@ class RunLoop:
                 capture.read()
         raise WorldError(
             why.kind, why.message, details=why.details, rank=why.rank, site=why.site,
-            findings=tuple(self._board.findings), stdout=self.stdout(), stderr=self.stderr(), **more,
+            findings=tuple(self.board.findings), stdout=self.stdout(), stderr=self.stderr(), **more,
         )  # fmt: skip
 
     # -- what came of it ----------------------------------------------------------------------------------
 
     def trace(self) -> Trace:
-        return trace_of(self._board.ranks)
+        return trace_of(self.board.ranks)
 
     def findings(self) -> list[Finding]:
         return (
-            closing_findings(self._board.ranks, self._board.findings)
+            closing_findings(self.board.ranks, self.board.findings)
             if self._transport == "switchboard"
-            else list(self._board.findings)
+            else list(self.board.findings)
         )
 
     def stdout(self) -> tuple[str, ...]:
