@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kit.world.failure import Finding, WorldError
+    from kit.world.services import Charged
     from kit.world.trace import Operation, Trace
     from kit.world.world import Result, World
     from kit.world.zygote import Zygote
 
 _HOMES = {
+    "Charged": "services",
     "Finding": "failure",
     "Operation": "trace",
     "Result": "world",
@@ -19,7 +21,7 @@ _HOMES = {
     "WorldError": "failure",
     "Zygote": "zygote",
 }
-__all__ = ["Finding", "Operation", "Result", "Trace", "World", "WorldError", "Zygote"]
+__all__ = ["Charged", "Finding", "Operation", "Result", "Trace", "World", "WorldError", "Zygote"]
 
 
 def __getattr__(name: str) -> Any:

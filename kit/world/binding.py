@@ -10,6 +10,8 @@ from typing import Any
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+from torch.nn.parallel import DistributedDataParallel
 
 from kit.world.connection import Connection
 from kit.world.process_group import SwitchboardGroup
@@ -26,6 +28,11 @@ _connection: Connection | None = None
 _store: ServedStore | None = None
 _races: RaceWatch | None = None
 _registered = False
+
+
+def connection() -> Connection | None:
+    """This rank's line to the deciding process; None outside of any world."""
+    return _connection
 
 
 def watched_connection() -> Connection | None:
@@ -61,6 +68,7 @@ def join_switchboard(connection: Connection, races: RaceWatch, rank: int, world_
     _connection, _races = connection, races
     _store = ServedStore(connection)
     _patch_group_creation(connection)
+    _patch_builtin_hooks()
     _patch_common(connection, rank, world_size)
     dist.init_process_group("gloo", store=_store, rank=rank, world_size=world_size, timeout=_TIMEOUT)
 
@@ -97,6 +105,19 @@ def _patch_group_creation(connection: Connection) -> None:
         return group, store
 
     vars(c10d)["_new_process_group_helper"] = helper
+
+
+def _patch_builtin_hooks() -> None:
+    """DDP's FP16_COMPRESS becomes torch's same hook in Python: the one in C++ takes no future that Python made."""
+    plain = DistributedDataParallel._register_builtin_comm_hook
+
+    def register(self: DistributedDataParallel, comm_hook_type: Any) -> None:
+        if comm_hook_type == dist.BuiltinCommHookType.FP16_COMPRESS:
+            self.register_comm_hook(self.process_group, fp16_compress_hook)
+        else:
+            plain(self, comm_hook_type)
+
+    DistributedDataParallel._register_builtin_comm_hook = register  # type: ignore[method-assign]
 
 
 def _patch_common(connection: Connection, rank: int, world_size: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from kit.errors import KitError
 from kit.world import binding
 from kit.world.connection import Connection
+from kit.world.parcel import pack, unpack
 from kit.world.sites import call_site
 
 
@@ -48,3 +49,20 @@ def mark(name: str) -> None:
     connection = _watched()
     if connection is not None:
         connection.post({"op": "mark", "what": str(name), "site": call_site()[0]})
+
+
+def call(service: str, *arguments: Any) -> Any:
+    """Have the deciding process evaluate one of the world's services: `World(services={name: function})`.
+
+    arguments, result: trees of plain values and tensors; tensors come back without a gradient. Works under every
+    transport. Raises what the service raised, and RuntimeError outside of a world.
+    """
+    connection = binding.connection()
+    if connection is None:
+        raise RuntimeError(f"inside.call({service!r}): no world is running this program")
+    fields, blobs = pack(connection, list(arguments))
+    header = {"op": "call", "service": service, "site": call_site()[0], **fields}
+    reply, payload, _ = connection.request(header, blobs)
+    if "segment" in fields:
+        connection.segments.give_back(fields["segment"])
+    return unpack(reply["value"], reply["tensors"], payload)

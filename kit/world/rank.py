@@ -18,10 +18,10 @@ import torch
 from kit.world import binding, programs
 from kit.world.connection import Connection
 from kit.world.limits import die_with_parent, limit_rank
+from kit.world.parcel import pack, unpack
 from kit.world.races import RaceWatch
 from kit.world.sites import is_program
-from kit.world.tensors import DTYPES, copy_from
-from kit.world.tree import TreeError, decode, encode
+from kit.world.tree import TreeError
 from kit.world.wire import RankEnd
 
 MAX_FRAMES = 40
@@ -123,31 +123,15 @@ def _prepare(job: dict[str, Any]) -> None:
 def _inputs(job: dict[str, Any], payload: bytearray) -> list[Any]:
     if "inputs" not in job:
         return []
-    tensors, offset = [], 0
-    for descriptor in job["tensors"]:
-        dtype = DTYPES[descriptor["dtype"]]
-        tensor = copy_from(payload, dtype, descriptor["shape"], offset)
-        offset += tensor.numel() * tensor.element_size()
-        tensors.append(tensor)
-    return [decode(job["inputs"], tensors)]
+    return [unpack(job["inputs"], job["tensors"], payload)]
 
 
 def _send_result(connection: Connection, value: Any) -> None:
     try:
-        skeleton, tensors = encode(value)
+        header, blobs = pack(connection, value)
     except TreeError as error:
         raise TypeError(f"what the function returned cannot leave the rank: {error}") from None
-    total = sum(len(blob) for _, blob in tensors)
-    header: dict[str, Any] = {"op": "result", "value": skeleton, "tensors": [d for d, _ in tensors]}
-    buffer, where = connection.room(total)
-    if where:
-        offset = 0
-        for _, blob in tensors:
-            memoryview(buffer)[offset : offset + len(blob)] = blob
-            offset += len(blob)
-        connection.post({**header, **where, "bytes": total})
-    else:
-        connection.post({**header, "bytes": total}, [blob for _, blob in tensors])
+    connection.post({"op": "result", **header}, blobs)
 
 
 def _report(connection: Connection, error: BaseException, message: str | None) -> None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from kit.errors import KitError
-from kit.world import programs, segments
+from kit.world import programs, segments, services
 from kit.world.failure import Finding
 from kit.world.run_loop import RunLoop
+from kit.world.services import Service
 from kit.world.trace import Trace
 from kit.world.zygote import Zygote
 
@@ -47,6 +48,7 @@ class World:
     races: watch the buffers of operations in flight (switchboard only); a race raises WorldError.
     order_seed: draw what timing would decide (any-source matches, polls, the store's counters) by this seed, to look
     for programs that lean on one order; None takes the earliest.
+    services: what ranks may have this process compute, by name; see `kit.world.services`.
     cwd, env: the ranks' working directory and environment (default: this process's own).
     """
 
@@ -62,6 +64,7 @@ class World:
         seed: int = 0,
         races: bool = True,
         order_seed: int | None = None,
+        services: Mapping[str, Service] | None = None,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
@@ -79,6 +82,7 @@ class World:
         self.seed = seed
         self.races = races
         self.order_seed = order_seed
+        self.services = dict(services) if services else {}
         self.cwd = cwd
         self.env = env
         self._zygote = zygote
@@ -114,6 +118,7 @@ class World:
             zygote=zygote,
             order_seed=self.order_seed,
         )
+        services.attach(loop, self.services)
         with loop:
             draw = random.Random(self.seed)
             for rank in range(self.size):
