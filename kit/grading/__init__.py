@@ -15,18 +15,26 @@ if TYPE_CHECKING:
     from kit.grading.diagnosis import fail as fail
     from kit.grading.grader import grade as grade
     from kit.grading.lint import lint_bank as lint_bank
+    from kit.grading.on_rank import call as call
+    from kit.grading.on_rank import compute as compute
+    from kit.grading.on_rank import mark as mark
     from kit.grading.scenario import Run as Run
     from kit.grading.scenario import Scenario as Scenario
+    from kit.world import Charged as Charged
 
 _HOMES = {
+    "Charged": "kit.world.services",
     "CheckFailed": "diagnosis",
     "Diagnosis": "diagnosis",
     "Run": "scenario",
     "Scenario": "scenario",
+    "call": "on_rank",
     "compare": "comparison",
+    "compute": "on_rank",
     "fail": "diagnosis",
     "grade": "grader",
     "lint_bank": "lint",
+    "mark": "on_rank",
 }
 
 __all__ = sorted(_HOMES)
@@ -35,6 +43,7 @@ __all__ = sorted(_HOMES)
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'kit.grading' has no attribute {name!r}")
-    value = getattr(import_module(f"kit.grading.{_HOMES[name]}"), name)
+    home = _HOMES[name]
+    value = getattr(import_module(home if "." in home else f"kit.grading.{home}"), name)
     globals()[name] = value
     return value

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import torch
 
-    from kit.world import Finding, Result, Trace
+    from kit.world import Finding, Result, Timeline, Trace
 
 PROOFS = ("values", "traffic", "memory", "time", "discipline")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -39,6 +39,8 @@ class Scenario:
     problem(rng, world_size) -> tree: everything, drawn from a torch.Generator, in the deciding process.
     rank_inputs(problem, rank) -> tree: what that rank would own in a real job; the only part that reaches it.
     expected(problem) -> tree: the unsharded answer; computed after the ranks are dead, once, when it is asked for.
+    services(problem, world_size) -> {name: callable}: what the deciding process computes for ranks, which call it by
+    `kit.world.inside.call(name, ...)`: layers that charge the clock and whose weights no rank has (`kit.world.services`).
     gloo: the world sizes that values and `completes` checks also run on gloo.
     """
 
@@ -49,6 +51,7 @@ class Scenario:
         problem: Callable[[torch.Generator, int], Any],
         rank_inputs: Callable[[Any, int], Any],
         expected: Callable[[Any], Any],
+        services: Callable[[Any, int], Mapping[str, Callable[..., Any]]] | None = None,
         world_sizes: tuple[int, ...] = (1, 2, 3, 4),
         gloo: tuple[int, ...] = (2, 4),
         deadline_s: float = 20.0,
@@ -63,6 +66,7 @@ class Scenario:
         self.problem = problem
         self.rank_inputs = rank_inputs
         self.expected = expected
+        self.services = services
         self.world_sizes = tuple(dict.fromkeys(world_sizes))
         self.gloo = tuple(dict.fromkeys(gloo))
         self.deadline_s = deadline_s
@@ -116,6 +120,7 @@ class Run:
     problem: Any
     result: Result
     seed: int
+    services: Mapping[str, Any] = field(default_factory=dict)
     _expected: list[Any] = field(default_factory=list)
 
     @property
@@ -133,6 +138,10 @@ class Run:
     @property
     def trace(self) -> Trace:
         return self.result.trace
+
+    @property
+    def timeline(self) -> Timeline:
+        return self.result.timeline
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -3,69 +3,104 @@
 import torch
 import torch.distributed as dist
 
-from kit.grading import Scenario, compare, fail
+from kit.grading import Charged, Scenario, call, compare, fail, mark
+
+
+FORWARD_S, BACKWARD_S = 1.0, 2.0  # virtual seconds of one microbatch on one stage
 
 
 class Stage:
-    """One stage, y = tanh(x W^T + b), as a schedule sees it."""
+    """One stage, y = tanh(x W^T + b), as a schedule sees it: weights, work and its cost are the deciding process's."""
 
-    def __init__(self, weight, bias, input_shapes, is_first, is_last):
+    def __init__(self, batch, dtype, input_shapes, is_last):
         self.num_microbatches = len(input_shapes)
-        self.dtype = weight.dtype
+        self.dtype = dtype
+        self._batch = batch
         self._input_shapes = [tuple(shape) for shape in input_shapes]
-        self._weight, self._bias = weight.requires_grad_(), bias.requires_grad_()
-        self._is_first, self._is_last = is_first, is_last
-        self._saved = {}  # microbatch -> (x, y, what the caller was given)
-        self._log = []  # "F" or "B" and the microbatch, in the order of the calls
+        self._is_last = is_last
+        self._saved = {}  # microbatch -> (x, what the caller was given)
 
     def input_shape(self, mb):
         return self._input_shapes[mb]
 
     def forward(self, mb, x):
-        if mb in self._saved:
-            raise RuntimeError(f"stage.forward: microbatch {mb} has already been forwarded")
-        self._match(f"stage.forward: the input of microbatch {mb}", x, self._input_shapes[mb])
-        self._log.append(["F", mb])
-        x = x.detach().requires_grad_(not self._is_first)  # the caller's memory, as autograd would save it
-        y = torch.tanh(torch.nn.functional.linear(x, self._weight, self._bias))
-        given = y.detach().requires_grad_(self._is_last)
-        self._saved[mb] = (x, y, given)
+        y = call("stage", "forward", self._batch, mb, x)
+        given = y.requires_grad_(self._is_last)
+        self._saved[mb] = (x.detach(), given)  # the caller's memory, as autograd would save it
         return given
 
     def loss_backward(self, mb, loss):
         if not self._is_last:
             raise RuntimeError("stage.loss_backward: only the last stage has a loss; the others call stage.backward")
-        given = self._saved[mb][2] if self._saved.get(mb) else None
-        if given is None:
-            raise RuntimeError(f"stage.loss_backward: microbatch {mb} has no forward that waits for its backward")
+        x, given = self._take("loss_backward", mb)
         grad_output = None
         if isinstance(loss, torch.Tensor) and loss.requires_grad:
             (grad_output,) = torch.autograd.grad(loss, given, retain_graph=True, allow_unused=True)
         if grad_output is None:
             raise RuntimeError(f"stage.loss_backward: the loss does not depend on the output of microbatch {mb}")
-        return self._backward(mb, grad_output)
+        return call("stage", "loss_backward", self._batch, mb, x, grad_output)
 
     def backward(self, mb, gy):
         if self._is_last:
             raise RuntimeError("stage.backward: the last stage calls stage.loss_backward with its loss")
-        if not self._saved.get(mb):
-            raise RuntimeError(f"stage.backward: microbatch {mb} has no forward that waits for its backward")
-        self._match(f"stage.backward: the output gradient of microbatch {mb}", gy, self._saved[mb][1].shape)
-        return self._backward(mb, gy)
+        x, _ = self._take("backward", mb)
+        return call("stage", "backward", self._batch, mb, x, gy)
 
-    def _backward(self, mb, grad_output):
-        self._log.append(["B", mb])
-        x, y, _ = self._saved[mb]
-        self._saved[mb] = None
-        y.backward(grad_output)
-        return x.grad
+    def _take(self, method, mb):
+        saved = self._saved.pop(mb, None)
+        if saved is None:
+            raise RuntimeError(f"stage.{method}: microbatch {mb} has no forward that waits for its backward")
+        return saved
 
-    def _match(self, what, tensor, shape):
-        if tuple(tensor.shape) != tuple(shape) or tensor.dtype != self.dtype:
-            raise ValueError(
-                f"{what} has shape {list(tensor.shape)} and dtype {tensor.dtype}, "
-                f"expected {list(shape)} and {self.dtype}"
-            )
+
+class Stages:
+    """All stages of all batches, in the deciding process: what they computed, and in which order."""
+
+    def __init__(self, problem):
+        self._batches = problem["batches"]
+        self.logs = {}  # (rank, batch) -> "F" or "B" and the microbatch, in the order of the calls
+        self.grads = {}  # (rank, batch) -> {"weight", "bias"}
+        self._waiting = {}  # (rank, batch) -> microbatches that wait for their backward
+
+    def __call__(self, rank, method, index, mb, x, gy=None):
+        batch = self._batches[index]
+        pipeline = pipeline_of(batch, rank)
+        stage = pipeline["members"].index(rank)
+        size, width = batch["sizes"][mb], pipeline["widths"]
+        key, what = (rank, index), f"stage.{method}: the {{}} of microbatch {mb}"
+        match(what.format("input"), x, (size, width[stage]), batch["dtype"])
+        waiting = self._waiting.setdefault(key, {})
+        log = self.logs.setdefault(key, [])
+        weight = pipeline["weights"][stage].clone().requires_grad_()
+        bias = pipeline["biases"][stage].clone().requires_grad_()
+        x = x.detach().requires_grad_(stage > 0)
+        y = torch.tanh(torch.nn.functional.linear(x, weight, bias))
+        if method == "forward":
+            if mb in waiting:
+                raise RuntimeError(f"stage.forward: microbatch {mb} has already been forwarded")
+            waiting[mb] = True
+            log.append(["F", mb])
+            return Charged(y.detach(), FORWARD_S, "F", f"stage {stage}", mb)
+        match(what.format("output gradient"), gy, y.shape, batch["dtype"])
+        if not waiting.get(mb):
+            raise RuntimeError(f"stage.{method}: microbatch {mb} has no forward that waits for its backward")
+        waiting[mb] = False
+        log.append(["B", mb])
+        y.backward(gy)
+        total = self.grads.setdefault(key, {"weight": torch.zeros_like(weight), "bias": torch.zeros_like(bias)})
+        total["weight"] += weight.grad
+        total["bias"] += bias.grad
+        return Charged(x.grad, BACKWARD_S, "B", f"stage {stage}", mb)
+
+
+def match(what, tensor, shape, dtype):
+    if not isinstance(tensor, torch.Tensor) or tuple(tensor.shape) != tuple(shape) or tensor.dtype != dtype:
+        found = f"shape {list(tensor.shape)} and dtype {tensor.dtype}" if isinstance(tensor, torch.Tensor) else tensor
+        raise ValueError(f"{what} has {found}, expected shape {list(shape)} and dtype {dtype}")
+
+
+def stages(problem, world_size):
+    return {"stage": Stages(problem)}
 
 
 def squared_error(y, target):
@@ -76,21 +111,21 @@ def squared_error(y, target):
 def run_each(solution, inputs):
     """Runs every batch on this rank; a barrier before each and one after the last separate them in the trace."""
     groups = [dist.new_group(members) for members in inputs["groups"]]
-    returned = []
-    for batch in inputs["batches"]:
+    losses = []
+    for index, batch in enumerate(inputs["batches"]):
         dist.barrier()
-        if batch is None:  # this rank is in no pipeline
-            returned.append(None)
-            continue
-        weight, bias = batch["weight"], batch["bias"]
-        stage = Stage(weight, bias, batch["input_shapes"], batch["is_first"], batch["is_last"])
-        group = None if batch["group"] is None else groups[batch["group"]]
-        loss = solution.run_gpipe(stage, batch["microbatches"], batch["targets"], squared_error, group)
-        if isinstance(loss, torch.Tensor):
-            loss = loss.detach()
-        returned.append({"loss": loss, "grads": {"weight": weight.grad, "bias": bias.grad}, "log": stage._log})
+        mark(f"batch {index}")
+        loss = None
+        if batch is not None:  # else this rank is in no pipeline
+            stage = Stage(index, batch["dtype"], batch["input_shapes"], batch["is_last"])
+            group = None if batch["group"] is None else groups[batch["group"]]
+            loss = solution.run_gpipe(stage, batch["microbatches"], batch["targets"], squared_error, group)
+            if isinstance(loss, torch.Tensor):
+                loss = loss.detach()
+        losses.append(loss)
+        mark(f"batch {index} done")
     dist.barrier()
-    return returned
+    return losses
 
 
 # --- inputs -----------------------------------------------------------------------------------------------------------
@@ -177,10 +212,8 @@ def stage_inputs(problem, batch, rank):
     is_first, is_last = index == 0, index == len(members) - 1
     return {
         "group": None if batch["is_world"] else problem["groups"].index(members),
-        "weight": pipeline["weights"][index],
-        "bias": pipeline["biases"][index],
+        "dtype": batch["dtype"],
         "input_shapes": [[size, pipeline["widths"][index]] for size in batch["sizes"]],
-        "is_first": is_first,
         "is_last": is_last,
         "microbatches": pipeline["inputs"] if is_first else None,
         "targets": pipeline["targets"] if is_last else None,
@@ -249,11 +282,11 @@ RTOL = {torch.float64: 1e-9, torch.float32: 1e-5}
 
 
 def each_stage(run):
-    """(batch, pipeline, expected run, rank, stage index, what that rank returned), for every stage of every batch."""
+    """(index of the batch, batch, pipeline, expected run, rank, stage index), for every stage of every batch."""
     for index, batch in enumerate(run.problem["batches"]):
         for pipeline, expected_run in zip(batch["pipelines"], run.expected[index], strict=True):
             for stage_index, rank in enumerate(pipeline["members"]):
-                yield batch, pipeline, expected_run, rank, stage_index, run.ranks[rank][index]
+                yield index, batch, pipeline, expected_run, rank, stage_index
 
 
 def describe(batch, pipeline):
@@ -264,13 +297,14 @@ def describe(batch, pipeline):
 
 
 def check_losses(run):
-    for batch, pipeline, expected_run, rank, stage_index, returned in each_stage(run):
+    for index, batch, pipeline, expected_run, rank, stage_index in each_stage(run):
+        loss = run.ranks[rank][index]
         if stage_index < len(pipeline["members"]) - 1:
-            if returned["loss"] is not None:
-                fail(f"rank {rank} (stage {stage_index}) returned {returned['loss']!r}, expected None: no loss here")
+            if loss is not None:
+                fail(f"rank {rank} (stage {stage_index}) returned {loss!r}, expected None: no loss here")
             continue
         compare(
-            returned["loss"],
+            loss,
             expected_run["right"]["loss"],
             what="loss",
             rank=rank,
@@ -281,9 +315,12 @@ def check_losses(run):
 
 
 def check_gradients(run):
-    for batch, pipeline, expected_run, rank, stage_index, returned in each_stage(run):
+    for index, batch, pipeline, expected_run, rank, stage_index in each_stage(run):
+        grads = run.services["stage"].grads.get((rank, index))
+        if grads is None:
+            fail(f"stage {stage_index} (rank {rank}) never ran a backward: {describe(batch, pipeline)}")
         compare(
-            returned["grads"],
+            grads,
             expected_run["right"]["grads"][stage_index],
             what=f"gradient of stage {stage_index}",
             rank=rank,
@@ -320,6 +357,7 @@ EQUAL = Scenario(
     problem=equal_problem,
     rank_inputs=rank_inputs,
     expected=expected,
+    services=stages,
     world_sizes=(1, 2, 3, 4),
     gloo=(2, 4),
     deadline_s=20,
@@ -330,6 +368,7 @@ UNEQUAL = Scenario(
     problem=unequal_problem,
     rank_inputs=rank_inputs,
     expected=expected,
+    services=stages,
     world_sizes=(1, 2, 3, 4),
     gloo=(4,),
     deadline_s=20,
@@ -340,6 +379,7 @@ SUBGROUPS = Scenario(
     problem=subgroup_problem,
     rank_inputs=rank_inputs,
     expected=expected,
+    services=stages,
     world_sizes=(1, 2, 3, 4),
     gloo=(4,),
     deadline_s=20,
@@ -405,6 +445,24 @@ def test_each_activation_and_gradient_travels_once(run):
                 )
 
 
+@EQUAL.check("time")
+def test_the_bubble_is_that_of_gpipe(run):
+    """Forwards take 1, backwards 2 and messages no time: M microbatches on p stages are done after 3 (M + p - 1)."""
+    for index, batch in enumerate(run.problem["batches"]):
+        num_microbatches = len(batch["sizes"])
+        expected_s = (num_microbatches + run.world_size - 1) * (FORWARD_S + BACKWARD_S)
+        timeline = run.timeline.between(f"batch {index}", f"batch {index} done")
+        # Sums of small whole numbers: exact in floating point.
+        if timeline.makespan_s > expected_s:
+            rank = min(range(run.world_size), key=timeline.busy_s)
+            fail(
+                f"M = {num_microbatches}, p = {run.world_size}: done after {timeline.makespan_s:g}, expected "
+                f"3 (M + p - 1) = {expected_s:g}; rank {rank} idles for {timeline.idle_s(rank):g} of it, "
+                f"{timeline.bubble_fraction(rank):.0%}: pass each microbatch on as soon as it is computed, "
+                "and compute each as soon as it is there"
+            )
+
+
 @EQUAL.completes
 def test_every_rank_finishes(run):
     """No rank hangs, crashes or leaves a message unmatched: M = 5, 1, 2 and 3, and sends wait for their receivers."""
@@ -423,9 +481,9 @@ def test_every_rank_of_a_subgroup_finishes(run):
 @EQUAL.check("discipline")
 def test_all_forwards_come_before_any_backward(run):
     """GPipe's order on every stage: M forwards, then M backwards."""
-    for batch, _, _, rank, stage_index, returned in each_stage(run):
+    for index, batch, _, _, rank, stage_index in each_stage(run):
         num_microbatches = len(batch["sizes"])
-        calls = returned["log"]
+        calls = run.services["stage"].logs[rank, index]
         for position, (kind, microbatch) in enumerate(calls[:num_microbatches]):
             if kind == "B":
                 fail(
