@@ -19,6 +19,7 @@ class Span:
     what: F, B, I, W or another word of a compute; the operation's name otherwise.
     label: the layer of a compute; the group or peer of an operation.
     operation: the order of the rank's operation, None for a compute.
+    meeting: `Operation.meeting` of a communication, by which a picture ties a send to its receive.
     """
 
     rank: int
@@ -31,6 +32,7 @@ class Span:
     operation: int | None = None
     nbytes: int = 0
     site: str = ""
+    meeting: tuple[int, int] | None = None
 
     @property
     def duration_s(self) -> float:
