@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -142,4 +141,3 @@ def _patch_common(connection: Connection, rank: int, world_size: int) -> None:
     vars(c10d)["_warn_not_in_group"] = warn_not_in_group
     for module in (dist, c10d):
         vars(module)["init_process_group"] = init_process_group
-    warnings.filterwarnings("ignore", message="`torch.distributed.*is deprecated", category=FutureWarning)

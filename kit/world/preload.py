@@ -30,6 +30,7 @@ def preload(modules: Sequence[str] = ()) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
     warnings.filterwarnings("ignore", message="The given buffer is not writable")
+    warnings.filterwarnings("ignore", message="`torch.distributed.*is deprecated", category=FutureWarning)
     for name in (*PRELOAD, *modules):
         importlib.import_module(name)
     import torch
@@ -40,3 +41,5 @@ def preload(modules: Sequence[str] = ()) -> None:
     from kit.world import binding
 
     binding.register_backend()
+    # init_process_group empties these caches: in every rank, and every page that it touches is copied there.
+    torch._dynamo.trace_rules.clear_lru_cache()
