@@ -8,6 +8,7 @@ from kit.world.costs import sent_bytes
 from kit.world.operations import Delivery, Issued, TensorMeta
 from kit.world.reduce import reduce_into, refusal
 
+_FOLD_WHOLE_BYTES = 1 << 20  # up to here one fold and a copy are cheaper than a fold for each part
 Allocate = Callable[[int, int], Delivery]  # (bytes, number of ranks that will read it)
 
 
@@ -125,13 +126,13 @@ def run(ops: Sequence[Issued], allocate: Allocate) -> None:
         op.data = memoryview(b"")
 
 
-def _charge(ops: Sequence[Issued], parts_of: Callable[[Issued], Sequence[int]], numel: int) -> None:
-    """Set the full buffer and the sent bytes; parts in elements."""
+def _charge(ops: Sequence[Issued], parts: Sequence[int], numel: int) -> None:
+    """Set the full buffer and the sent bytes of calls with the same parts, in elements."""
     item = ops[0].dtype.itemsize if ops[0].dtype is not None else 0
+    parts_bytes = [part * item for part in parts]
     for op in ops:
         op.full = (numel, numel * item)
-        parts = [part * item for part in parts_of(op)]
-        op.sent_bytes = sent_bytes(op.name, op.group_rank, op.root, parts)
+        op.sent_bytes = sent_bytes(op.name, op.group_rank, op.root, parts_bytes)
 
 
 def _all_reduce(ops: Sequence[Issued], allocate: Allocate) -> None:
@@ -143,7 +144,7 @@ def _all_reduce(ops: Sequence[Issued], allocate: Allocate) -> None:
     reduce_into(_writable(delivery), [op.data for op in ops], first.reduce_op, first.dtype, numel)
     for op in readers:
         op.delivery = delivery
-    _charge(ops, lambda op: [numel] * len(ops), numel)
+    _charge(ops, [numel] * len(ops), numel)
 
 
 def _broadcast(ops: Sequence[Issued], allocate: Allocate) -> None:
@@ -153,7 +154,7 @@ def _broadcast(ops: Sequence[Issued], allocate: Allocate) -> None:
     for op in ops:
         if op is not root:
             op.delivery = delivery
-    _charge(ops, lambda op: [root.in_numel] * len(ops), root.in_numel)
+    _charge(ops, [root.in_numel] * len(ops), root.in_numel)
 
 
 def _all_gather(ops: Sequence[Issued], allocate: Allocate) -> None:
@@ -166,33 +167,44 @@ def _all_gather(ops: Sequence[Issued], allocate: Allocate) -> None:
     for op in readers:
         op.delivery = delivery
     parts = [op.in_numel for op in ops]
-    _charge(ops, lambda op: parts, sum(parts))
+    _charge(ops, parts, sum(parts))
 
 
 def _reduce_scatter(ops: Sequence[Issued], allocate: Allocate) -> None:
     first = ops[0]
     assert first.reduce_op is not None and first.dtype is not None
-    item, offset = first.dtype.itemsize, 0
+    item, numel = first.dtype.itemsize, sum(first.parts)
+    data = [op.data for op in ops]
+    whole: memoryview | None = None
+    if numel * item <= _FOLD_WHOLE_BYTES:
+        whole = memoryview(bytearray(numel * item))
+        reduce_into(whole, data, first.reduce_op, first.dtype, numel)
+    offset = 0
     for op in ops:
-        numel = first.parts[op.group_rank]
-        op.delivery = allocate(numel * item, 1)
-        reduce_into(_writable(op.delivery), [other.data for other in ops], first.reduce_op, first.dtype, numel, offset)
-        offset += numel * item
-    _charge(ops, lambda op: first.parts, sum(first.parts))
+        part = first.parts[op.group_rank]
+        op.delivery = allocate(part * item, 1)
+        target = _writable(op.delivery)
+        if whole is not None:
+            target[:] = whole[offset : offset + part * item]
+        else:
+            reduce_into(target, data, first.reduce_op, first.dtype, part, offset)
+        offset += part * item
+    _charge(ops, first.parts, numel)
 
 
 def _all_to_all(ops: Sequence[Issued], allocate: Allocate) -> None:
     item = ops[0].dtype.itemsize if ops[0].dtype is not None else 0
+    starts = [0] * len(ops)  # of the next part, in each call's input
     for op in ops:
         op.delivery = allocate(sum(op.out_parts) * item, 1)
         target, offset = _writable(op.delivery), 0
         for other in ops:
-            start = sum(other.parts[: op.group_rank]) * item
-            count = other.parts[op.group_rank] * item
+            start, count = starts[other.group_rank], other.parts[op.group_rank] * item
             target[offset : offset + count] = other.data[start : start + count]
             offset += count
+            starts[other.group_rank] += count
     for op in ops:
-        _charge([op], lambda op: op.parts, op.in_numel)
+        _charge([op], op.parts, op.in_numel)
 
 
 def _scatter(ops: Sequence[Issued], allocate: Allocate) -> None:
@@ -203,7 +215,7 @@ def _scatter(ops: Sequence[Issued], allocate: Allocate) -> None:
         op.delivery = allocate(count, 1)
         _writable(op.delivery)[:] = root.data[offset : offset + count]
         offset += count
-    _charge(ops, lambda op: root.parts, root.in_numel)
+    _charge(ops, root.parts, root.in_numel)
 
 
 def _barrier(ops: Sequence[Issued], allocate: Allocate) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -171,9 +172,17 @@ def declared_bytes(header: dict[str, Any]) -> int:
 
 def members_of(group: str, rank: int, world_size: int) -> tuple[int, ...]:
     """The global ranks of a group's key ("name:0,2,3"), which must contain `rank`."""
-    members = tuple(_integer(int(part), 0, world_size - 1) for part in group.rpartition(":")[2].split(","))
-    if rank not in members or len(set(members)) != len(members):
+    members = _members(group, world_size)
+    if rank not in members:
         raise ProtocolError(f"rank {rank} spoke in a group that it is not in")
+    return members
+
+
+@lru_cache(maxsize=1024)  # every operation names its group's members, and groups are few
+def _members(group: str, world_size: int) -> tuple[int, ...]:
+    members = tuple(_integer(int(part), 0, world_size - 1) for part in group.rpartition(":")[2].split(","))
+    if len(set(members)) != len(members):
+        raise ProtocolError("a group that names a rank twice")
     return members
 
 

@@ -52,7 +52,7 @@ class RunLoop:
         self._memory_limit_bytes = memory_limit_bytes
         self._output_limit_bytes = output_limit_bytes
         self._zygote = zygote
-        self._job = zygote.new_job()
+        self._job = zygote.new_job(size)
         self._segments = SegmentTable(memory_limit_bytes)
         self.board = Switchboard(size, self._segments, self.reply, order_seed=order_seed)
         self.board.store.decide_at_quiescence = transport == "switchboard"
@@ -129,7 +129,6 @@ class RunLoop:
                     break
             for key, mask in self._selector.select(max(0.0, limit - now)):
                 self._serve(key.data[0], key.data[1], mask)
-            self._check_output()
             if self._stopped():
                 break
         if self._failures:
@@ -170,6 +169,7 @@ class RunLoop:
             capture = {"out": self._out, "err": self._err, "stacks": self._stacks}[what][rank]
             if not capture.read():
                 self._selector.unregister(capture.fd)
+            self._check_output(rank)
 
     def _watch_writes(self, rank: int) -> None:
         end = self._ends[rank]
@@ -295,11 +295,10 @@ class RunLoop:
             except (ProtocolError, TreeError, KeyError, TypeError, ValueError, IndexError, OverflowError):
                 pass
 
-    def _check_output(self) -> None:
-        for rank in range(len(self._out)):
-            if self._out[rank].total_bytes + self._err[rank].total_bytes > self._output_limit_bytes:
-                message = f"rank {rank} printed more than {self._output_limit_bytes / 2**20:.3g} MiB"
-                self._raise(Explanation("output", message, "", rank))
+    def _check_output(self, rank: int) -> None:
+        if self._out[rank].total_bytes + self._err[rank].total_bytes > self._output_limit_bytes:
+            message = f"rank {rank} printed more than {self._output_limit_bytes / 2**20:.3g} MiB"
+            self._raise(Explanation("output", message, "", rank))
 
     def _raise_failure(self) -> None:
         first = min(self._failures, key=lambda failure: (failure.echo, failure.clock, failure.rank))

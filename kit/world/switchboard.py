@@ -20,6 +20,7 @@ from kit.world.served_store import ServedKeys, StoreRequest
 from kit.world.trace import Event
 from kit.world.wire import Buffer, ProtocolError
 
+_MAX_GROUP_CHARS = 8000  # 1024 ranks take 4010
 Reply = Callable[[int, dict[str, Any], Sequence[Buffer], Sequence[int]], None]
 
 
@@ -105,7 +106,7 @@ class Switchboard:
         return memoryview(payload)
 
     def _issue(self, state: RankState, header: dict[str, Any], payload: bytearray) -> None:
-        group = str(header["group"])[:4000]
+        group = str(header["group"])[:_MAX_GROUP_CHARS]
         members = members_of(group, state.rank, len(self.ranks))
         # A segment's length is not told by the message, so it is taken from the shapes and checked against them.
         nbytes = declared_bytes(header) if "segment" in header else len(payload)

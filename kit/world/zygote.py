@@ -59,6 +59,7 @@ class Zygote:
         self._ready = False
         self._lost = False
         self._jobs = 0
+        self._job_ranks = 0
         self._closed = False
         self.rank_pids: dict[tuple[int, int], int] = {}
         self.exits: dict[tuple[int, int], int] = {}
@@ -143,8 +144,10 @@ class Zygote:
         self._lost = self._ready = False
         self._inbox.clear()
 
-    def new_job(self) -> int:
+    def new_job(self, num_ranks: int) -> int:
+        """The number of a job that is about to start so many ranks."""
         self._jobs += 1
+        self._job_ranks = num_ranks
         self.rank_pids.clear()
         self.exits.clear()
         return self._jobs
@@ -153,7 +156,7 @@ class Zygote:
         """Start one rank with its socket, stdout, stderr and stacks descriptors."""
         self.wait_ready()
         try:
-            self._line.send({"do": "spawn", "job": job, "rank": rank}, fds)
+            self._line.send({"do": "spawn", "job": job, "rank": rank, "of": self._job_ranks}, fds)
         except OSError:
             self._receive(0)  # says that the zygote is gone
             raise

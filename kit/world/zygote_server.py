@@ -14,9 +14,11 @@ from typing import Any, NoReturn
 
 from kit.world.limits import adopt_orphans, close_all_but
 from kit.world.line import Line, python_running
+from kit.world.pages import gather_pages
 from kit.world.preload import preload
 
 _RANK_FDS = 4
+_MANY_RANKS = 48  # so many starts pay for gathering the pages that each of them shares
 
 
 def main() -> NoReturn:
@@ -54,6 +56,8 @@ class _Server:
         self._wake = wake
         self._start = start
         self._ranks: dict[int, tuple[int, int]] = {}  # pid -> (job, rank)
+        self._started = 0
+        self._gathered = start != "fork"
 
     def run(self) -> NoReturn:
         self._say({"say": "ready"})
@@ -72,6 +76,7 @@ class _Server:
                     os._exit(0)
                 for message in messages:
                     if message["do"] == "spawn":
+                        self._gather_for(message["of"])
                         self._spawn(message["job"], message["rank"], self._line.take_fds(_RANK_FDS))
                     else:
                         self._end_all({pid for pid, (job, _) in self._ranks.items() if job == message["job"]})
@@ -83,6 +88,13 @@ class _Server:
         except OSError:
             self._end_all(set(self._ranks))
             os._exit(0)
+
+    def _gather_for(self, num_ranks: int) -> None:
+        """Before the first of many ranks: make the coming forks cheap."""
+        if not (self._gathered or self._ranks) and self._started + num_ranks >= _MANY_RANKS:
+            self._gathered = True
+            gather_pages()
+        self._started += 1
 
     def _spawn(self, job: int, rank: int, fds: list[int]) -> None:
         try:
