@@ -1,0 +1,67 @@
+"""Networks that ranks and the unsharded run share: biases are there and not zero, and no size divides evenly."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+def mlp(dtype=torch.float64, widths=(7, 13, 11, 5)):
+    """Linear layers with tanh between: 7 -> 13 -> 11 -> 5 unless other widths are given."""
+    layers = []
+    for wide_in, wide_out in zip(widths, widths[1:], strict=False):
+        layers += [nn.Linear(wide_in, wide_out, dtype=dtype), nn.Tanh()]
+    return nn.Sequential(*layers[:-1])
+
+
+class Forked(nn.Module):
+    """A trunk and two branches; the caller says which branches take part, so the other's parameters go unused."""
+
+    def __init__(self):
+        super().__init__()
+        self.trunk = nn.Linear(7, 13, dtype=torch.float64)
+        self.left = nn.Linear(13, 5, dtype=torch.float64)
+        self.right = nn.Linear(13, 5, dtype=torch.float64)
+
+    def forward(self, x, branches):
+        hidden = self.trunk(x).tanh()
+        return sum(getattr(self, branch)(hidden) for branch in branches)
+
+
+def normed():
+    """A batch norm in the middle: buffers that change in every forward."""
+    return nn.Sequential(
+        nn.Linear(7, 13, dtype=torch.float64),
+        nn.BatchNorm1d(13, dtype=torch.float64),
+        nn.Tanh(),
+        nn.Linear(13, 5, dtype=torch.float64),
+    )
+
+
+MODELS = {"mlp": mlp, "forked": Forked, "normed": normed}
+
+
+def load(name, state, **options):
+    """The network `name` with the parameters and buffers of `state`."""
+    model = MODELS[name](**options)
+    model.load_state_dict(state)
+    return model
+
+
+def loss_of(output, batch):
+    """A weighted sum of squares: a sum, not a mean, so that every scale shows."""
+    return (batch["weight"].to(output.dtype) * (output - batch["target"]).square()).sum()
+
+
+def sgd(params):
+    """Momentum keeps a trace of every gradient's scale, which Adam would divide out."""
+    return torch.optim.SGD(params, lr=0.02, momentum=0.9)
+
+
+def copied(named):
+    """{name: a copy, without the wrapper's prefix}."""
+    return {name.removeprefix("module."): value.detach().clone() for name, value in named}
+
+
+def gradients(named):
+    return copied((name, param.grad) for name, param in named if param.grad is not None)
