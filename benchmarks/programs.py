@@ -14,6 +14,29 @@ def one_all_reduce(_inputs: object = None) -> torch.Tensor:
     return x
 
 
+def nothing() -> None:
+    """A launch alone."""
+
+
+def ten_all_reduces() -> None:
+    all_reduces(10)
+
+
+def all_reduces(count: int) -> None:
+    x = torch.ones(1024)
+    for _ in range(count):
+        dist.all_reduce(x)
+
+
+def own_memory() -> int:
+    """Bytes of memory that this rank alone has after ten all_reduces, while all ranks are there (Linux)."""
+    ten_all_reduces()
+    with open("/proc/self/smaps_rollup") as file:
+        own = next(int(line.split()[1]) << 10 for line in file if line.startswith("Private_Dirty:"))
+    dist.barrier()
+    return own
+
+
 def repeated_all_reduce(inputs: dict[str, int]) -> list[float]:
     """Seconds of each of `repeats` all_reduces of `numel` float32, after `warmup` unmeasured ones."""
     x = torch.ones(inputs["numel"])

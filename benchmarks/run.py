@@ -134,8 +134,99 @@ def commands() -> list[Row]:
     ]
 
 
-def row(what: str, ours_s: float, other: str, other_s: float) -> Row:
-    return {"what": what, "ours_s": ours_s, "against": other, "other_s": other_s, "ratio": other_s / ours_s}
+def scale() -> list[Row]:
+    """Many ranks: their launch, ten all_reduces, a 3D training step, memory; and how each grows."""
+    from benchmarks import programs
+    from kit.world import World, Zygote
+
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    import_torch = [sys.executable, "-c", "import torch"]
+    start = median_of(lambda: subprocess.run(import_torch, env=environment, check=True), 3)
+    cores = os.cpu_count() or 1
+    rows = []
+    with Zygote.fork() as zygote:
+
+        def seconds(size: int, program: Callable[..., object], inputs: list[Any] | None = None) -> float:
+            return median_of(lambda: World(size, zygote=zygote, deadline_s=120).run(program, inputs), 5)
+
+        World(64, zygote=zygote).run(programs.nothing)
+        launches = {size: seconds(size, programs.nothing) for size in (1, 2, 4, 8, 16, 32, 64, 128)}
+        for size, ours in launches.items():
+            other = f"{size} x import torch, {cores} at a time"
+            rows.append(row(f"launch of {size} ranks", ours, other, start * size / min(size, cores)))
+            rows[-1]["note"] = f"{ours / size * 1e3:.1f} ms a rank"
+        per_rank = {size: ours / size for size, ours in launches.items()}
+        rows.append(
+            row("launch: a rank among 128", per_rank[128], "a rank among 8", per_rank[8]) | {"target_ratio": 0.5}
+        )
+
+        for size in (8, 16, 32, 64, 128):
+            rows.append(
+                row(f"{size} ranks and ten all_reduces", seconds(size, programs.ten_all_reduces), "promised", 3.0)
+            )
+            rows[-1]["target_ratio"] = 1.0 if size == 64 else None
+        each = {count: seconds(8, programs.all_reduces, [count] * 8) for count in (10, 100, 1000)}
+        late, early = (each[1000] - each[100]) / 900, (each[100] - each[10]) / 90
+        rows.append(row("8 ranks: an all_reduce among 1000", late, "among 100", early) | {"target_ratio": 0.5})
+
+        rows.append(row("64 ranks: pp 4 x dp 4 x tp 4, a training step", mesh_step(zygote), "promised", 15.0))
+        rows[-1]["target_ratio"] = 1.0
+        own = World(64, zygote=zygote).run(programs.own_memory).ranks
+        rows.append(row("64 ranks: memory beyond the zygote's, the most", max(own), "promised", 30e6, unit="MB"))
+        rows[-1]["target_ratio"] = 1.0
+    return rows
+
+
+def mesh_step(zygote: Any) -> float:
+    """The step that tests/world/test_scale.py checks: launch, forward, backward, sums over replicas, SGD."""
+    from kit.world import World
+    from tests.world import programs_mesh, test_scale
+
+    _, inputs = test_scale.problem()
+    world = World(64, zygote=zygote, deadline_s=120)
+    return median_of(lambda: world.run(programs_mesh.training_step, inputs), 3)
+
+
+def races_cost() -> list[Row]:
+    """A grade with race detection, against one without; torch is there in both."""
+    from kit.bank.layout import find_bank
+    from kit.grading.grader import ranks_ready, run_checks
+    from kit.grading.preflight import prepare
+    from kit.world import World
+
+    defaults: Any = World.__init__.__kwdefaults__
+    with ranks_ready() as zygote:
+        assignment = prepare("dp/bucketed", ROOT / "reference" / "dp" / "bucketed.py", find_bank(None))
+
+        def graded(races: bool) -> float:
+            defaults["races"] = races
+            return timed(lambda: run_checks(assignment, seed=1, transport="both", zygote=zygote))
+
+        try:
+            graded(True)
+            pairs = [(graded(True), graded(False)) for _ in range(5)]  # in turn, so that both meet the same load
+        finally:
+            defaults["races"] = True
+    watched, unwatched = (statistics.median(times) for times in zip(*pairs, strict=True))
+    return [row("grade dp/bucketed, races watched", watched, "not watched", unwatched) | {"target_ratio": 0.5}]
+
+
+def row(what: str, ours: float, against: str, other: float, *, unit: str = "s") -> Row:
+    """ours, other: seconds, or bytes where the unit is MB."""
+    key = "s" if unit == "s" else "bytes"
+    return {"what": what, f"ours_{key}": ours, "against": against, f"other_{key}": other, "ratio": other / ours}
+
+
+def shown(each: Row) -> str:
+    unit = "s" if "ours_s" in each else "bytes"
+    scale, name = (1e3, "ms") if unit == "s" else (1e-6, "MB")
+    target = each.get("target_ratio")
+    verdict = "" if target is None else ("  reached" if each["ratio"] >= target else f"  MISSED ({target}x)")
+    note = f"  {each['note']}" if "note" in each else ""
+    return (
+        f"{each['what']:<52} {each['ours_' + unit] * scale:9.1f} {name}   {each['against']}: "
+        f"{each['other_' + unit] * scale:9.1f} {name}   {each['ratio']:6.1f}x{verdict}{note}"
+    )
 
 
 BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
@@ -143,6 +234,8 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "all_reduce": all_reduce,
     "deadlock": deadlock,
     "commands": commands,
+    "scale": scale,
+    "races_cost": races_cost,
 }
 
 
@@ -155,13 +248,7 @@ def main() -> None:
     for name in arguments.names or BENCHMARKS:
         for each in BENCHMARKS[name]():
             rows.append(each)
-            target = each.get("target_ratio")
-            verdict = "" if target is None else ("  reached" if each["ratio"] >= target else f"  MISSED ({target}x)")
-            print(
-                f"{each['what']:<52} {each['ours_s'] * 1e3:9.1f} ms   {each['against']}: "
-                f"{each['other_s'] * 1e3:9.1f} ms   {each['ratio']:6.1f}x{verdict}",
-                flush=True,
-            )
+            print(shown(each), flush=True)
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(rows, indent=2) + "\n")
 

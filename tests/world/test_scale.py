@@ -35,9 +35,8 @@ def shard(tensors, rank):
     }
 
 
-@pytest.fixture(scope="module")
-def step(zygote):
-    """(what the unsharded model does, what 64 ranks did)."""
+def problem():
+    """((the whole model's parameters, batches[replica][microbatch]), what each rank is given)."""
     params = transformer.initial_params(seed=3)
     batches = transformer.make_batches(DP, MICROBATCHES, seed=4)
     num_tokens = sum(words.numel() for replica in batches for words, _ in replica)
@@ -50,6 +49,13 @@ def step(zygote):
         }
         for rank in range(PP * DP * TP)
     ]
+    return (params, batches), inputs
+
+
+@pytest.fixture(scope="module")
+def step(zygote):
+    """(what the unsharded model does, its batches, what 64 ranks did)."""
+    (params, batches), inputs = problem()
     # The deadline is for a busy machine; an idle one needs a few seconds.
     result = World(PP * DP * TP, zygote=zygote, deadline_s=120).run(programs.training_step, inputs)
     return transformer.whole_step(params, batches), batches, result
