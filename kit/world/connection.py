@@ -35,6 +35,9 @@ class Connection:
         self._end.send({**header, "read": read} if read else header, blobs)
 
     def post(self, header: dict[str, Any], blobs: Sequence[Buffer] = ()) -> None:
+        if self.paced and header["op"] == "mark":
+            self.request(header, blobs)
+            return
         with self._send_lock:
             self._send(header, blobs)
 
@@ -42,8 +45,16 @@ class Connection:
         """Post an operation; returns its sequence number."""
         with self._send_lock:
             self._next_seq += 1
-            self._send({**header, "op": "issue", "seq": self._next_seq}, blobs)
-            return self._next_seq
+            seq = self._next_seq
+            header = {**header, "op": "issue", "seq": seq}
+            if not self.paced:
+                self._send(header, blobs)
+                return seq
+            self._next_id += 1
+            mine = self._next_id
+            self._send({**header, "id": mine}, blobs)
+        self._await(mine)
+        return seq
 
     def request(self, header: dict[str, Any], blobs: Sequence[Buffer] = ()) -> Reply:
         """Send and wait for the reply. An "error" in it is raised as RuntimeError, TimeoutError or by its name."""
@@ -93,6 +104,7 @@ class Connection:
         return memoryview(mapping)[:nbytes], {"segment": index}
 
     has_segments = True
+    paced = False  # go on from a mark or an issue only when told to: a fault may end this rank there
 
 
 class StoreTimeout(RuntimeError):

@@ -67,7 +67,17 @@ def _row(state: RankState, stuck_at: str) -> tuple[str, str, str, str, str, str]
         return rank, "waits in", op.title(), op.group_label, op.tensor_text(), _wait_site(state) or op.site
     if request is not None:
         return rank, "waits in", request.title(), "", "", request.site
-    status = "returned" if state.returned else "left" if state.gone else "runs" if not state.finished else "ended"
+    status = (
+        "returned"
+        if state.returned
+        else "killed"
+        if state.killed
+        else "left"
+        if state.gone
+        else "runs"
+        if not state.finished
+        else "ended"
+    )
     last = state.issued[-1] if state.issued else None
     if last is None:
         return rank, status, "no operation yet", "", "", stuck_at
@@ -211,7 +221,7 @@ def _what_it_does(state: RankState, slot: Slot) -> str:
         return f"rank {state.rank} waits in {request.title()} ({request.site})"
     count = len(state.issued)
     after = f"after its {count} operation{'s' if count != 1 else ''}" if count else "without any operation"
-    return f"rank {state.rank} {'returned' if state.returned else 'left'} {after}"
+    return f"rank {state.rank} {'returned' if state.returned else 'was killed' if state.killed else 'left'} {after}"
 
 
 def _cycle(board: Switchboard) -> list[str]:

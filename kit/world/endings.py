@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kit.world.sites import is_program
@@ -25,6 +26,26 @@ class Failure:
     frames: tuple[tuple[str, int, str, str], ...] = ()
     site: str = ""
     echo: bool = False
+
+
+def traceback_of(failure: Failure) -> str:
+    """The program's own frames, as Python prints them."""
+    return "".join(
+        f'  File "{os.path.basename(file)}", line {line}, in {function}\n' + (f"    {text}\n" if text else "")
+        for file, line, function, text in failure.frames
+    )
+
+
+def alike(first: Failure, failures: Sequence[Failure]) -> str:
+    """A line about the other ranks that failed in the same place, if there are any."""
+    ranks = sorted({
+        other.rank for other in failures
+        if other.rank != first.rank and not other.echo
+        and (other.exception_type, other.site) == (first.exception_type, first.site)
+    })  # fmt: skip
+    if not ranks:
+        return ""
+    return f"\n  ({'rank' if len(ranks) == 1 else 'ranks'} {', '.join(map(str, ranks))} failed in the same place)"
 
 
 def is_echo(text: str) -> bool:

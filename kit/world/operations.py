@@ -88,6 +88,7 @@ class Issued:
     delivery: Delivery | None = field(default=None, repr=False)
     completed_order: int | None = None
     refusal: str | None = None
+    given_up: bool = False  # a wait for it ran into its timeout
     meeting: tuple[int, int] | None = None
 
     @property

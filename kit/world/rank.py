@@ -17,6 +17,7 @@ import torch
 
 from kit.world import binding, programs
 from kit.world.connection import Connection
+from kit.world.filesystem import FilesystemWatch
 from kit.world.limits import die_with_parent, limit_rank
 from kit.world.parcel import pack, unpack
 from kit.world.races import RaceWatch
@@ -86,9 +87,13 @@ def _run_job(connection: Connection) -> int:
             binding.join_gloo(connection, job["rank"], job["world_size"], job["timeout_s"])
         else:
             binding.join_switchboard(connection, races, job["rank"], job["world_size"])
+            connection.paced = job["paced"]
         limit_rank(job["memory_limit_bytes"])
         function = programs.resolve(job["function"])
+        watch = _watch_filesystem(connection, job["filesystem_places"])
         value = function(*inputs)
+        if watch is not None:
+            watch.tell()
         races.end()
         _flush()
         _send_result(connection, value)
@@ -125,6 +130,15 @@ def _inputs(job: dict[str, Any], payload: bytearray) -> list[Any]:
     if "inputs" not in job:
         return []
     return [unpack(job["inputs"], job["tensors"], payload)]
+
+
+def _watch_filesystem(connection: Connection, places: list[dict[str, Any]]) -> FilesystemWatch | None:
+    """Only where a fault waits for an event there: it wraps what the program opens and writes with."""
+    if not places:
+        return None
+    watch = FilesystemWatch(connection, places)
+    watch.install()
+    return watch
 
 
 def _send_result(connection: Connection, value: Any) -> None:

@@ -36,6 +36,9 @@ class RankState:
     threads: int = 1
     clock: int = 0
     returned: bool = False
+    killed: bool = False  # by a fault, as was planned
+    timed_out: str = ""  # what was last raised in it because a wait took too long
+    excused: bool = False  # it failed because another rank was killed as planned
     open: dict[int, Issued] = field(default_factory=dict)
     issued: list[Issued] = field(default_factory=list)
     waits: dict[int, Wait] = field(default_factory=dict)

@@ -15,11 +15,12 @@ from typing import Any
 from kit.errors import KitError
 from kit.world.capture import Capture
 from kit.world.diagnosis import Explanation, explain_races, explain_standstill, leftover_misfit, table
-from kit.world.endings import Failure, how_it_ended, innermost, is_echo
+from kit.world.endings import Failure, alike, how_it_ended, innermost, is_echo, traceback_of
 from kit.world.failure import KINDS, Finding, WorldError
 from kit.world.limits import raise_descriptor_limit
 from kit.world.record import closing_findings, trace_of
 from kit.world.segments import SegmentTable
+from kit.world.strikes import Strikes
 from kit.world.switchboard import Switchboard
 from kit.world.trace import Trace
 from kit.world.tree import TreeError, decode, encode, read_tensors
@@ -63,6 +64,7 @@ class RunLoop:
         self._stacks: list[Capture] = []
         self._values: dict[int, Any] = {}
         self._failures: list[Failure] = []
+        self.strikes = Strikes()
         self._failed_at = 0.0
 
     # -- starting and ending ------------------------------------------------------------------------------
@@ -139,7 +141,7 @@ class RunLoop:
         misfit = leftover_misfit(self.board)
         if misfit is not None:
             self._raise(misfit)
-        return tuple(self._values[rank] for rank in range(self._size))
+        return tuple(self._values.get(rank) for rank in range(self._size))  # a killed rank has none
 
     def _stopped(self) -> bool:
         """At quiescence let one thing happen, or end: True when a failed run has come to rest."""
@@ -147,7 +149,9 @@ class RunLoop:
             if self._failures:
                 return True
             if not self.board.quiescence.resolve():
-                self._raise(explain_standstill(self.board))
+                if self.strikes.strands(self.board):
+                    return True
+                self._raise(self.strikes.explain(self.board, explain_standstill(self.board)))
         return False
 
     def _serve(self, what: str, rank: int, mask: int) -> None:
@@ -198,19 +202,22 @@ class RunLoop:
             OverflowError,
         ) as error:
             self._fail(rank, "refused", f"rank {rank} spoke to the kit past torch.distributed: {str(error)[:200]}")
-            self._silence(rank)
+            self.silence(rank)
             return
         if closed:
             self._wait_for_exit(rank)
             self._rank_gone(rank)
 
-    def _silence(self, rank: int) -> None:
+    def silence(self, rank: int) -> None:
+        """Take nothing from the rank any more: it is out of the run."""
         with contextlib.suppress(KeyError):
             self._selector.unregister(self._ends[rank].socket)
         self.board.ranks[rank].gone = True
 
     def _take(self, rank: int, header: dict[str, Any], payload: bytearray) -> None:
         state = self.board.ranks[rank]
+        if state.gone:
+            return
         if state.finished or (state.returned and header["op"] not in ("finished", "issue", "wait", "note")):
             raise ProtocolError("a message after the end")
         what = header["op"]
@@ -221,7 +228,7 @@ class RunLoop:
             self._raised(rank, header)
         elif what == "finished":
             state.finished = True
-            if not state.returned and not any(failure.rank == rank for failure in self._failures):
+            if not (state.returned or state.excused or any(failure.rank == rank for failure in self._failures)):
                 raise ProtocolError("an end without a result")
         else:
             self.board.handle(rank, header, payload)
@@ -232,17 +239,23 @@ class RunLoop:
 
     def pid(self, rank: int) -> int:
         """The rank's process."""
-        return self._zygote.rank_pids[self._job, rank]
+        return self._zygote.pid_of(self._job, rank)
 
     # -- failures -----------------------------------------------------------------------------------------
 
-    def _fail(self, rank: int, kind: str, message: str, **more: Any) -> None:
+    def fail(self, failure: Failure) -> None:
+        """The run has failed; the others go on for a moment, so that the first cause can be told."""
         if not self._failures:
             self._failed_at = time.monotonic()
-        self._failures.append(Failure(rank, self.board.ranks[rank].clock, kind, message, **more))
+        self._failures.append(failure)
+
+    def _fail(self, rank: int, kind: str, message: str, **more: Any) -> None:
+        self.fail(Failure(rank, self.board.ranks[rank].clock, kind, message, **more))
 
     def _raised(self, rank: int, header: dict[str, Any]) -> None:
         name, text = str(header["type"])[:200], str(header["message"])[:20_000]
+        if self.strikes.excuses(self.board.ranks[rank], text):
+            return
         frames = tuple((str(f), int(line), str(func), str(src)) for f, line, func, src in header["frames"])
         kind = str(header["kit_kind"]) if header["kit_kind"] in KINDS else "crash"
         message = f"rank {rank} raised {name}: {text}" if text else f"rank {rank} raised {name}"
@@ -302,20 +315,13 @@ class RunLoop:
 
     def _raise_failure(self) -> None:
         first = min(self._failures, key=lambda failure: (failure.echo, failure.clock, failure.rank))
-        traceback = "".join(
-            f'  File "{os.path.basename(file)}", line {line}, in {function}\n' + (f"    {text}\n" if text else "")
-            for file, line, function, text in first.frames
-        )
-        others = [f for f in self._failures if f.rank != first.rank and not f.echo]
-        details = traceback.rstrip("\n")
-        alike = [f for f in others if f.exception_type == first.exception_type and f.site == first.site]
-        if alike:
-            ranks = ", ".join(str(rank) for rank in sorted({f.rank for f in alike}))
-            details += f"\n  ({'rank' if len(alike) == 1 else 'ranks'} {ranks} failed in the same place)"
+        if first.rank in self.strikes.killed:
+            self._raise(Explanation(first.kind, first.message, table(self.board), first.rank, first.site))
+        details = traceback_of(first).rstrip("\n") + alike(first, self._failures)
         self._raise(
             Explanation(first.kind, first.message, details.strip("\n"), first.rank, first.site),
             exception_type=first.exception_type,
-            traceback=traceback,
+            traceback=traceback_of(first),
             frames=first.frames,
         )
 
@@ -375,11 +381,9 @@ class RunLoop:
         return trace_of(self.board.ranks)
 
     def findings(self) -> list[Finding]:
-        return (
-            closing_findings(self.board.ranks, self.board.findings)
-            if self._transport == "switchboard"
-            else list(self.board.findings)
-        )
+        if self._transport != "switchboard":
+            return list(self.board.findings)
+        return self.strikes.closing_findings(self.board, closing_findings(self.board.ranks, self.board.findings))
 
     def stdout(self) -> tuple[str, ...]:
         return tuple(capture.text() for capture in self._out)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kit.world import collectives, segments
 from kit.world.failure import Finding
@@ -19,6 +19,9 @@ from kit.world.segments import INLINE_BYTES, SegmentTable
 from kit.world.served_store import ServedKeys, StoreRequest
 from kit.world.trace import Event
 from kit.world.wire import Buffer, ProtocolError
+
+if TYPE_CHECKING:
+    from kit.world.strikes import Strikes
 
 _MAX_GROUP_CHARS = 8000  # 1024 ranks take 4010
 Reply = Callable[[int, dict[str, Any], Sequence[Buffer], Sequence[int]], None]
@@ -41,6 +44,7 @@ class Switchboard:
         self.receives: dict[tuple[str, int, int], deque[Issued]] = {}
         self.sends: dict[tuple[str, int, int], dict[int, deque[Issued]]] = {}
         self.fruitless_polls = 0
+        self.strikes: Strikes | None = None
         # Who answers a rank's other requests, by their name: they are answered at once.
         self.attendants: dict[str, Callable[[RankState, dict[str, Any], bytearray], None]] = {}
         self._threaded = False
@@ -73,6 +77,8 @@ class Switchboard:
                 self.findings.append(finding)
         elif what in ("compute", "mark"):
             state.events.append(declared(header))
+            if what == "mark" and self.strikes is not None:
+                self.strikes.on_mark(state, state.events[-1])
         elif what in self.attendants:
             self.attendants[what](state, header, payload)
         elif what == "group":
@@ -80,6 +86,8 @@ class Switchboard:
                 state.groups_made.append((tuple(int(r) for r in header["ranks"]), str(header["site"])[:200]))
         else:
             raise ProtocolError("a message of no known kind")
+        if what in ("issue", "mark") and "id" in header and not state.gone:
+            self._reply(rank, {"id": int(header["id"])}, (), ())  # a rank that goes on only when it is told to
         if self._threaded:
             while self.quiescence.decide():
                 pass
@@ -115,10 +123,15 @@ class Switchboard:
         op.clock = state.clock
         if op.seq in state.open:
             raise ProtocolError("a sequence number that is taken")
+        if op.name in COLLECTIVES:
+            op.index = state.positions[op.group] = state.positions.get(op.group, 0) + 1
+        takes_part = self.strikes is None or self.strikes.on_issue(state, op)
         state.issued.append(op)
         state.open[op.seq] = op
         state.events.append(Event("issue", op.order))
         self.fruitless_polls = 0
+        if not takes_part:
+            return
         if op.name in COLLECTIVES:
             self._join_collective(state, op)
         elif op.name == "send":
@@ -134,7 +147,6 @@ class Switchboard:
     # -- collectives --------------------------------------------------------------------------------------
 
     def _join_collective(self, state: RankState, op: Issued) -> None:
-        op.index = state.positions[op.group] = state.positions.get(op.group, 0) + 1
         slot = self.slots.setdefault((op.group, op.index), Slot(op.members))
         slot.calls[op.group_rank] = op
         if len(slot.calls) < len(slot.members):
@@ -279,6 +291,9 @@ class Switchboard:
 
     def give_up(self, state: RankState, wait: Wait, message: str) -> None:
         """The wait raises in the rank."""
+        state.timed_out = message
+        for seq in wait.seqs:
+            state.open[seq].given_up = True
         del state.waits[wait.request]
         self._reply(state.rank, {"id": wait.request, "error": message}, (), ())
 
@@ -315,6 +330,7 @@ class Switchboard:
 
     def give_up_store(self, state: RankState, request: StoreRequest, message: str) -> None:
         """The request raises in the rank."""
+        state.timed_out = message
         del state.store_waits[request.request]
         self._reply(state.rank, {"id": request.request, "error": message, "type": "StoreTimeout"}, (), ())
 

@@ -6,15 +6,17 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kit.errors import KitError
 from kit.world import programs, segments, services
 from kit.world.failure import Finding
+from kit.world.faults import Fault, checked
 from kit.world.run_loop import RunLoop
 from kit.world.services import Service
+from kit.world.strikes import Strikes
 from kit.world.trace import Trace
 from kit.world.zygote import Zygote
 
@@ -24,7 +26,11 @@ MAX_WORLD_SIZE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run brought back. ranks[r] is what rank r returned; the trace is empty under gloo."""
+    """What a run brought back. ranks[r] is what rank r returned; the trace is empty under gloo.
+
+    killed: the ranks that faults killed, with `allow_killed`; these, and ranks that waited for them for ever (findings
+    of the kind "stranded"), returned None.
+    """
 
     world_size: int
     transport: str
@@ -34,6 +40,7 @@ class Result:
     stderr: tuple[str, ...]
     findings: tuple[Finding, ...]
     duration_s: float
+    killed: tuple[int, ...] = ()
 
 
 class World:
@@ -49,6 +56,8 @@ class World:
     order_seed: draw what timing would decide (any-source matches, polls, the store's counters) by this seed, to look
     for programs that lean on one order; None takes the earliest.
     services: what ranks may have this process compute, by name; see `kit.world.services`.
+    faults: what is made to go wrong, see `kit.world.faults`; switchboard only.
+    allow_killed: a run in which a fault killed a rank is no error, and neither are ranks that wait for it for ever.
     cwd, env: the ranks' working directory and environment (default: this process's own).
     """
 
@@ -65,6 +74,8 @@ class World:
         races: bool = True,
         order_seed: int | None = None,
         services: Mapping[str, Service] | None = None,
+        faults: Iterable[Fault] = (),
+        allow_killed: bool = False,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
@@ -83,30 +94,42 @@ class World:
         self.races = races
         self.order_seed = order_seed
         self.services = dict(services) if services else {}
+        self.faults = checked(faults, size, transport)
+        self.allow_killed = allow_killed
         self.cwd = cwd
         self.env = env
         self._zygote = zygote
 
-    def run(self, function: Callable[..., Any], inputs: Sequence[Any] | None = None) -> Result:
+    def run(
+        self,
+        function: Callable[..., Any],
+        inputs: Sequence[Any] | None = None,
+        *,
+        faults: Iterable[Fault] | None = None,
+        allow_killed: bool | None = None,
+    ) -> Result:
         """Call `function()`, or `function(inputs[rank])`, on every rank.
 
         function: a top-level function; torch.distributed is initialised when it is called.
         inputs: one tree a rank (None, bool, int, float, str, bytes, tensors, lists, tuples, dicts); so is what the
         function returns.
+        faults, allow_killed: for this run, instead of the world's own.
         Raises WorldError when a rank hangs, crashes, does not fit the others or outlives the deadline.
         """
         where = programs.reference(function)
         if inputs is not None and len(inputs) != self.size:
             raise KitError(f"{len(inputs)} inputs for a world of {self.size} ranks; give one a rank")
+        struck = self.faults if faults is None else checked(faults, self.size, self.transport)
+        strikes = Strikes(struck, is_planned=self.allow_killed if allow_killed is None else allow_killed)
         zygote = self._zygote if self._zygote is not None else Zygote.execute()
         try:
             zygote.wait_ready()
-            return self._run(zygote, where, inputs)
+            return self._run(zygote, where, inputs, strikes)
         finally:
             if self._zygote is None:
                 zygote.close()
 
-    def _run(self, zygote: Zygote, where: dict[str, str], inputs: Sequence[Any] | None) -> Result:
+    def _run(self, zygote: Zygote, where: dict[str, str], inputs: Sequence[Any] | None, strikes: Strikes) -> Result:
         started = time.monotonic()
         loop = RunLoop(
             self.size,
@@ -119,18 +142,19 @@ class World:
             order_seed=self.order_seed,
         )
         services.attach(loop, self.services)
+        strikes.attach(loop)
         with loop:
             draw = random.Random(self.seed)
             for rank in range(self.size):
                 loop.start(
                     rank,
-                    self._job(rank, where, draw.getrandbits(62)),
+                    {**self._job(rank, where, draw.getrandbits(62)), **strikes.job(rank)},
                     inputs[rank : rank + 1] if inputs is not None else None,
                 )
             values = loop.run()
         return Result(
             self.size, self.transport, values, loop.trace(), loop.stdout(), loop.stderr(),
-            tuple(loop.findings()), time.monotonic() - started,
+            tuple(loop.findings()), time.monotonic() - started, tuple(sorted(strikes.killed)),
         )  # fmt: skip
 
     def _job(self, rank: int, where: dict[str, str], rng_seed: int) -> dict[str, Any]:

@@ -161,6 +161,13 @@ class Zygote:
             self._receive(0)  # says that the zygote is gone
             raise
 
+    def pid_of(self, job: int, rank: int) -> int:
+        """The process of a rank that was spawned; waits until the zygote has said which one it is."""
+        while (job, rank) not in self.rank_pids:
+            if self._receive(_START_LIMIT_S) is None:
+                raise KitError(f"the process of rank {rank} was not named", "run `shardkit doctor`")
+        return self.rank_pids[job, rank]
+
     def fileno(self) -> int:
         return self._line.socket.fileno()
 
