@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch import nn
 
@@ -9,7 +11,7 @@ from torch import nn
 def mlp(dtype=torch.float64, widths=(7, 13, 11, 5)):
     """Linear layers with tanh between: 7 -> 13 -> 11 -> 5 unless other widths are given."""
     layers = []
-    for wide_in, wide_out in zip(widths, widths[1:], strict=False):
+    for wide_in, wide_out in itertools.pairwise(widths):
         layers += [nn.Linear(wide_in, wide_out, dtype=dtype), nn.Tanh()]
     return nn.Sequential(*layers[:-1])
 
@@ -38,7 +40,40 @@ def normed():
     )
 
 
-MODELS = {"mlp": mlp, "forked": Forked, "normed": normed}
+class Transformer(nn.Module):
+    """One block: tokens of a vocabulary of 15, 6 heads of 2, a feed-forward of 20. In: [batch, time]; out: logits."""
+
+    def __init__(self, vocabulary=15, width=12, hidden=20):
+        super().__init__()
+        like = {"dtype": torch.float64}
+        self.embedding = nn.Embedding(vocabulary, width, **like)
+        self.norm_before = nn.LayerNorm(width, **like)
+        self.query = nn.Linear(width, width, **like)
+        self.key = nn.Linear(width, width, bias=False, **like)  # softmax does not see a bias of the keys
+        self.value = nn.Linear(width, width, **like)
+        self.out = nn.Linear(width, width, **like)
+        self.norm_after = nn.LayerNorm(width, **like)
+        self.up = nn.Linear(width, hidden, **like)
+        self.down = nn.Linear(hidden, width, **like)
+        self.norm_last = nn.LayerNorm(width, **like)
+        self.head = nn.Linear(width, vocabulary, **like)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        normed = self.norm_before(x)
+        heads = [part(normed).unflatten(-1, (-1, 2)).transpose(1, 2) for part in (self.query, self.key, self.value)]
+        attended = nn.functional.scaled_dot_product_attention(*heads, is_causal=True)
+        x = x + self.out(attended.transpose(1, 2).flatten(2))
+        x = x + self.down(nn.functional.gelu(self.up(self.norm_after(x))))
+        return self.head(self.norm_last(x))
+
+
+def cross_entropy(logits, targets):
+    """Summed over tokens, and divided by a number that is not their count."""
+    return nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum") / 10
+
+
+MODELS = {"mlp": mlp, "forked": Forked, "normed": normed, "transformer": Transformer}
 
 
 def load(name, state, **options):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from tests.parallelisms import programs_zero as programs
 from tests.parallelisms.agreement import Case
