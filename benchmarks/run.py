@@ -200,7 +200,10 @@ def races_cost() -> list[Row]:
 
         def graded(races: bool) -> float:
             defaults["races"] = races
-            return timed(lambda: run_checks(assignment, seed=1, transport="both", zygote=zygote))
+            started = time.perf_counter()
+            result = run_checks(assignment, seed=1, transport="both", zygote=zygote)
+            assert result.verdict == "passed", "only whole grades are compared"
+            return time.perf_counter() - started
 
         try:
             graded(True)

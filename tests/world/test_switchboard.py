@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kit.world import collectives
 from kit.world.segments import SegmentTable
 from kit.world.switchboard import Switchboard
 from kit.world.wire import ProtocolError
+from kit.world.world import MAX_WORLD_SIZE
 
 REFUSED = (ProtocolError, KeyError, TypeError, ValueError, IndexError, OverflowError)
 
@@ -25,6 +28,10 @@ def issue(name="all_reduce", seq=1, numel=2, **more):
     header = {"op": "issue", "seq": seq, "name": name, "group": "0:0,1", "in": meta, "out": meta, "async": True,
               "site": "a.py:1", "program": True, **more}  # fmt: skip
     return header, bytearray(4 * numel)
+
+
+def bytes_of(tensor):
+    return bytes(tensor.contiguous().view(torch.uint8).tolist())
 
 
 def test_two_calls_that_fit_are_delivered_to_those_who_wait():
@@ -105,3 +112,31 @@ def test_any_message_is_taken_or_refused_and_nothing_else(messages):
         for _ in range(5):
             if not board.quiescence.reached or not board.quiescence.resolve():
                 break
+
+
+def test_the_largest_world_has_a_group_of_all_its_ranks():
+    board, replies = switchboard(MAX_WORLD_SIZE)
+    group = "0:" + ",".join(map(str, range(MAX_WORLD_SIZE)))
+    for rank in range(MAX_WORLD_SIZE):
+        board.handle(rank, *issue(reduce_op="SUM", group=group))
+        board.handle(rank, {"op": "wait", "id": 1, "seqs": [1], "site": "", "threads": 1}, bytearray())
+    assert len(replies) == MAX_WORLD_SIZE
+
+
+def test_a_reduce_scatter_folded_whole_or_part_by_part_has_the_same_bits(monkeypatch):
+    """bfloat16 rounds at each addition, so another order would show."""
+    numbers = (torch.randn(3, 6, generator=torch.Generator().manual_seed(1)) * 100).to(torch.bfloat16)
+    header = {"op": "issue", "seq": 1, "name": "reduce_scatter", "group": "0:0,1,2", "in": [["bfloat16", [6]]],
+              "async": True, "site": "", "program": True, "reduce_op": "SUM", "parts": [1, 2, 3]}  # fmt: skip
+    seen = []
+    for limit in (1 << 20, 0):
+        monkeypatch.setattr(collectives, "_FOLD_WHOLE_BYTES", limit)
+        board, replies = switchboard(3)
+        for rank in range(3):
+            data = bytearray(bytes_of(numbers[rank]))
+            board.handle(rank, {**header, "out": [["bfloat16", [rank + 1]]]}, data)
+            board.handle(rank, {"op": "wait", "id": 1, "seqs": [1], "site": "", "threads": 1}, bytearray())
+        seen.append({rank: bytes(blobs[0]) for rank, _, blobs in replies})
+    folded = (numbers[0] + numbers[1]) + numbers[2]
+    parts = folded.split([1, 2, 3])
+    assert seen[0] == seen[1] == {rank: bytes_of(part) for rank, part in enumerate(parts)}
