@@ -19,6 +19,7 @@ YEAR_MONTH = r"^\d{4}-(0[1-9]|1[0-2])$"
 WEB_ADDRESS = r"^https?://\S+$"
 MUTANT_NAME = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 BUG_ID = r"^[A-Z]+\d+[a-z]?$"
+DOTTED_NAME = r"^torch(\.[A-Za-z_]\w*)+$"
 COST_FUNCTION = r"^[a-z_]+\.[a-z0-9_]+$"
 
 
@@ -38,6 +39,7 @@ def known_unit(unit: str) -> str:
 
 Line = Annotated[str, Field(pattern=NOT_BLANK)]
 YearMonth = Annotated[str, Field(pattern=YEAR_MONTH)]
+DottedName = Annotated[str, Field(pattern=DOTTED_NAME)]
 Count = Annotated[int, Field(ge=1)]
 Scalar = Annotated[int | float | str, PlainValidator(scalar)]
 
@@ -89,6 +91,7 @@ class BaseQuestion(Model):
 class CodeQuestion(BaseQuestion):
     kind: Literal["code"]
     interface: Annotated[tuple[Line, ...], Field(strict=False, min_length=1)]
+    forbidden: Annotated[tuple[DottedName, ...], Field(strict=False)] = ()  # what would be the answer
     points: Annotated[dict[Proof, Count], Field(min_length=1)]
     shared_dir: bool = False
 
@@ -98,6 +101,14 @@ class CodeQuestion(BaseQuestion):
         if "values" not in points:
             raise PydanticCustomError("points", "no points for 'values', without which a score is 0")
         return points
+
+    @field_validator("forbidden")
+    @classmethod
+    def nothing_is_forbidden_twice(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise PydanticCustomError("names", "'{name}' is there twice", {"name": twice[0]})
+        return names
 
 
 class Option(Model):

@@ -19,6 +19,7 @@ PATTERNS = {
     schema.NOT_BLANK: "must not be empty",
     schema.YEAR_MONTH: "expected a month as 2026-12",
     schema.WEB_ADDRESS: "expected an address that begins with https://",
+    schema.DOTTED_NAME: "expected a name of torch, as torch.distributed.all_reduce",
     schema.COST_FUNCTION: "expected a function of the cost model, as pipeline.bubble_fraction",
     schema.MUTANT_NAME: "expected small letters, digits and hyphens, as summed-not-averaged",
     schema.BUG_ID: "expected a letter and a number, as D01",

@@ -1,4 +1,7 @@
-"""What a rank runs: load the checks and the solution by path, hold the interface, run the scenario's program."""
+"""What a rank runs: load the checks and the solution by path, hold the interface, run the scenario's program.
+
+What the question forbids refuses from before the solution is loaded.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,13 @@ from typing import Any
 from kit.grading import comparison as _comparison
 from kit.grading import diagnosis as _diagnosis
 from kit.grading import scenario as _scenario
+from kit.grading.forbidden import Refusals, look_around
 from kit.grading.interface import parse_interface, require_interface
 
 SOLUTION_NAME = "_shardkit_solution"
 CHECKS_NAME = "_shardkit_checks"
 _PRELOADED = (_comparison, _diagnosis, _scenario)
+look_around()
 
 
 class _SourceLoader(SourceFileLoader):
@@ -28,12 +33,20 @@ class _SourceLoader(SourceFileLoader):
 
 
 def on_rank(job: dict[str, Any]) -> Any:
-    """Entry of every rank. job: solution, checks (paths), interface (lines), program (name), inputs (tree)."""
+    """Entry of every rank.
+
+    job: solution, checks (paths), interface (lines), forbidden (names), program (name), inputs (tree).
+    """
     narrow_path(job["solution"])
     checks = load_by_path(job["checks"], CHECKS_NAME)
-    solution = load_by_path(job["solution"], SOLUTION_NAME)
-    require_interface(parse_interface(job["interface"]), solution, os.path.basename(job["solution"]))
-    return getattr(checks, job["program"])(solution, job["inputs"])
+    refusals = Refusals(job["solution"])
+    refusals.forbid(job["forbidden"])
+    try:
+        solution = load_by_path(job["solution"], SOLUTION_NAME)
+        require_interface(parse_interface(job["interface"]), solution, os.path.basename(job["solution"]))
+        return getattr(checks, job["program"])(solution, job["inputs"])
+    finally:
+        refusals.tell()  # also one that the solution swallowed, and before what came of it
 
 
 def load_by_path(path: str, name: str) -> ModuleType:

@@ -77,7 +77,7 @@ def run_checks(
         # Not before the zygote is there: what it has in its memory, every rank has.
         drawn = seed if seed is not None else secrets.randbelow(MAX_SEED)
         checks = assignment.bank.checks(assignment.question).resolve()
-        subject = Subject(checks, path.resolve(), assignment.interface)
+        subject = Subject(checks, path.resolve(), assignment.interface, assignment.forbidden)
         collector = _through_pytest(subject, drawn, transport, zygote or own)
         if collector.puzzles:
             right = Subject(checks, assignment.bank.reference(assignment.question), assignment.interface)

@@ -25,11 +25,12 @@ _UNSUPPORTED = "is unsupported on gloo"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is graded: a solution against a checks file. interface: the lines of the question, may be empty."""
+    """What is graded: a solution against a checks file. interface, forbidden: of the question, may be empty."""
 
     checks: Path
     solution: Path
     interface: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ class Launches:
                 "solution": str(subject.solution),
                 "checks": str(subject.checks),
                 "interface": list(subject.interface),
+                "forbidden": list(subject.forbidden),
                 "program": scenario.program.__name__,
                 "inputs": scenario.rank_inputs(problem, rank),
             }

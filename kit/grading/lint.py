@@ -17,9 +17,11 @@ from pathlib import Path
 
 from kit.bank.layout import Bank
 from kit.bank.lint import Finding, lint
+from kit.bank.lint.entry import read_entry
 from kit.bank.load import load_question
 from kit.bank.mutants import apply, load_mutants, read_reference
 from kit.errors import KitError
+from kit.grading.forbidden import problem_of
 from kit.grading.grader import grade, ranks_ready
 from kit.grading.result import GradeResult
 from kit.world import Zygote
@@ -72,6 +74,7 @@ def lint_bank(
         return findings
     ids = list(question_ids) if question_ids is not None else bank.ids()
     codes = [question_id for question_id in ids if not _is_broken(bank, question_id) and _is_code(bank, question_id)]
+    findings += _forbidden_findings(bank, codes)
     if not codes or not bank.answers.is_dir():
         return findings
     with tempfile.TemporaryDirectory(prefix="shardkit-lint-") as folder:
@@ -100,6 +103,19 @@ def _is_broken(bank: Bank, question_id: str) -> bool:
 
 def _is_code(bank: Bank, question_id: str) -> bool:
     return load_question(bank, question_id).kind == "code"
+
+
+def _forbidden_findings(bank: Bank, question_ids: Sequence[str]) -> Iterator[Finding]:
+    """Names that mean nothing to the torch that is installed, or cannot be made to refuse."""
+    for question_id in question_ids:
+        entry = read_entry(bank, question_id)
+        names = entry.question.forbidden if entry.question.kind == "code" else ()
+        if names:
+            _preload()
+        for index, name in enumerate(names):
+            problem = problem_of(name)
+            if problem:
+                yield entry.finding(("forbidden", index), f"forbidden: {problem}")
 
 
 def _plans(bank: Bank, question_id: str, folder: Path) -> Iterator[_Plan]:
@@ -136,13 +152,17 @@ def _outcomes(bank: Bank, plans: Sequence[_Plan], jobs: int | None) -> Iterator[
             for plan in plans:
                 yield _outcome(bank, plan, zygote)
         return
-    from kit.world.preload import preload
-
     # torch is imported here, once; the workers are forks, and so are the zygotes that each of them makes.
-    preload(("kit.grading.entry",))
+    _preload()
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(most, context, initializer=_begin_worker, initargs=(bank,)) as workers:
         yield from workers.map(_in_worker, plans)
+
+
+def _preload() -> None:
+    from kit.world.preload import preload
+
+    preload(("kit.grading.entry",))
 
 
 _worker: list[tuple[Bank, Zygote]] = []

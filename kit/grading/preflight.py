@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kit.bank.layout import Bank, find_bank, require_id
 from kit.errors import KitError
@@ -15,16 +16,23 @@ from kit.grading.interface import Asked, parse_interface, problem_in_text
 from kit.grading.result import GradeResult
 from kit.grading.solution import Solution, read_solution
 
+if TYPE_CHECKING:
+    from kit.bank.schema import CodeQuestion
+
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A file that can be held against a question. interface: the question's lines; points: proof -> most points."""
+    """A file that can be held against a question.
+
+    interface: the question's lines; points: proof -> most points; forbidden: names that the file may not use.
+    """
 
     bank: Bank
     question: str
     solution: Solution
     interface: tuple[str, ...]
     points: dict[str, int]
+    forbidden: tuple[str, ...] = ()
 
     def not_started(self) -> GradeResult | None:
         """The grade of an untouched starter, for which nothing is run; None for any other file."""
@@ -42,8 +50,9 @@ def prepare(question_id: str | None, path: Path, bank: Bank | None = None) -> As
     solution = read_solution(path)
     bank = bank or find_bank()
     question_id = _question_of(bank, question_id, solution)
-    points, interface = _code_question(bank, question_id)
-    assignment = Assignment(bank, question_id, solution, interface, points)
+    asked = _code_question(bank, question_id)
+    interface, points = tuple(asked.interface), {str(proof): int(most) for proof, most in asked.points.items()}
+    assignment = Assignment(bank, question_id, solution, interface, points, tuple(asked.forbidden))
     if not solution.is_untouched(bank.starter(question_id)):
         problem = problem_in_text(_parsed(question_id, interface), solution.tree, solution.name)
         if problem:
@@ -62,7 +71,7 @@ def _question_of(bank: Bank, question_id: str | None, solution: Solution) -> str
     return require_id(bank, solution.marked_id)
 
 
-def _code_question(bank: Bank, question_id: str) -> tuple[dict[str, int], tuple[str, ...]]:
+def _code_question(bank: Bank, question_id: str) -> CodeQuestion:
     from kit.bank.load import load_question
 
     question = load_question(bank, question_id)
@@ -70,7 +79,7 @@ def _code_question(bank: Bank, question_id: str) -> tuple[dict[str, int], tuple[
         raise KitError(f"{question_id} is a {question.kind} question; only code is graded", "`shardkit quiz` asks it")
     if not bank.checks(question_id).is_file():
         raise KitError(f"{question_id} has no checks ({bank.shown(bank.checks(question_id))})", "run `shardkit lint`")
-    return {str(proof): int(most) for proof, most in question.points.items()}, tuple(question.interface)
+    return question
 
 
 def _parsed(question_id: str, interface: tuple[str, ...]) -> tuple[Asked, ...]:

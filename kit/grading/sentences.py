@@ -15,6 +15,8 @@ _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 def launch_failure(error: WorldError, solution: str = "") -> str:
     """The whole diagnosis; a crash's traceback holds the solution's own frames alone where there are any."""
+    if error.kind == "refused" and error.frames:
+        return error.message  # it names the line itself
     if error.kind != "crash" or not solution:
         return str(error)
     frames = own_frames(error.frames, solution)

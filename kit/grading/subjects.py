@@ -26,13 +26,15 @@ def subject_of(checks: Path, solution: Path | None) -> Subject:
 
     found = question_of(checks)
     interface: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
     if found is not None:
         bank, question_id = found
         question = load_question(bank, question_id)
-        interface = question.interface if question.kind == "code" else ()
+        if question.kind == "code":
+            interface, forbidden = question.interface, question.forbidden
         solution = solution or bank.reference(question_id)
         if not solution.is_file() and solution == bank.reference(question_id):
             raise KitError(f"{question_id} has no reference here", "give a file with --solution FILE")
     if solution is None:
         raise KitError(f"{checks} belongs to no question", "give a file with --solution FILE")
-    return Subject(checks.resolve(), read_solution(solution).path.resolve(), interface)
+    return Subject(checks.resolve(), read_solution(solution).path.resolve(), interface, forbidden)

@@ -45,8 +45,21 @@ def show_interface(page: Page, question: CodeQuestion) -> None:
     page.heading(page.say("interface"))
     for line in question.interface:
         page.line(line, indent="  ")
+    if question.forbidden:
+        page.heading(page.say("forbidden"))
+        for module, names in forbidden_names(question).items():
+            page.print(Prose(Text(", ".join(names)), Text(f"  {module}: "), Text("    ")))
     page.heading(page.say("points"))
     page.line(", ".join(f"{proof} {points}" for proof, points in question.points.items()), indent="  ")
+
+
+def forbidden_names(question: CodeQuestion) -> dict[str, list[str]]:
+    """`torch.distributed.reduce` -> {"torch.distributed": ["reduce"]}"""
+    found: dict[str, list[str]] = {}
+    for name in question.forbidden:
+        module, _, key = name.rpartition(".")
+        found.setdefault(module, []).append(key)
+    return found
 
 
 def show_units(page: Page, draw: Draw, question: NumberQuestion) -> None:

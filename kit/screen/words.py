@@ -23,6 +23,10 @@ WORDS: dict[str, dict[Language, str]] = {
     "head_title": {"en": "TITLE", "zh": "标题"},
     # parts of a question
     "interface": {"en": "Interface", "zh": "接口"},
+    "forbidden": {
+        "en": "Yours to write, so not to be called or subclassed",
+        "zh": "要你自己实现，不能调用，也不能继承",
+    },
     "points": {"en": "Points", "zh": "分值"},
     "unit": {"en": "In {unit}, or with a unit of your own", "zh": "单位 {unit}，也可以自带单位"},
     "unit_B": {
