@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
+from torch._C._distributed_c10d import BuiltinCommHookType
 from torch.distributed import distributed_c10d as c10d
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 from torch.nn.parallel import DistributedDataParallel
@@ -111,7 +112,7 @@ def _patch_builtin_hooks() -> None:
     plain = DistributedDataParallel._register_builtin_comm_hook
 
     def register(self: DistributedDataParallel, comm_hook_type: Any) -> None:
-        if comm_hook_type == dist.BuiltinCommHookType.FP16_COMPRESS:
+        if comm_hook_type == BuiltinCommHookType.FP16_COMPRESS:
             self.register_comm_hook(self.process_group, fp16_compress_hook)
         else:
             plain(self, comm_hook_type)
