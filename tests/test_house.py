@@ -18,13 +18,14 @@ ARROWS = {
     "__init__": set(),
     "__main__": {"cli"},
     "errors": set(),
-    "costmodel": {"errors"},
-    "bank": {"costmodel", "errors"},
-    "practice": {"bank", "costmodel", "errors"},
-    "screen": {"practice", "bank", "costmodel", "errors"},
-    "world": {"errors"},
-    "grading": {"world", "bank", "costmodel", "errors"},
-    "cli": {"screen", "practice", "grading", "world", "bank", "costmodel", "errors", "__init__"},
+    "hardware": {"errors"},
+    "costmodel": {"hardware", "errors"},
+    "bank": {"costmodel", "hardware", "errors"},
+    "practice": {"bank", "costmodel", "hardware", "errors"},
+    "screen": {"practice", "bank", "costmodel", "hardware", "errors"},
+    "world": {"hardware", "errors"},
+    "grading": {"world", "bank", "costmodel", "hardware", "errors"},
+    "cli": {"screen", "practice", "grading", "world", "bank", "costmodel", "hardware", "errors", "__init__"},
 }
 
 ONLY_IN = {

@@ -13,7 +13,7 @@ from kit.world.trace import Operation, Trace
 def trace_of(ranks: Sequence[RankState]) -> Trace:
     """Everything that was said, by rank and order."""
     return Trace(
-        [_record(op) for state in ranks for op in state.issued],
+        [recorded(op) for state in ranks for op in state.issued],
         [state.events for state in ranks],
     )
 
@@ -64,7 +64,8 @@ def _unwaited(op: Issued, state: RankState) -> str:
     )
 
 
-def _record(op: Issued) -> Operation:
+def recorded(op: Issued) -> Operation:
+    """What is kept of an operation, as it stands now."""
     metas = op.metas
     return Operation(
         rank=op.rank,
@@ -84,4 +85,5 @@ def _record(op: Issued) -> Operation:
         order=op.order,
         completed_order=op.completed_order,
         meeting=op.meeting,
+        group_name=op.group,
     )

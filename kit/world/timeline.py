@@ -93,26 +93,36 @@ class Timeline:
 
     def exposed_s(self, rank: int) -> float:
         """Exposed communication: seconds in which an operation of the rank is on the wire and the rank stands still."""
-        waits = self._by_rank[rank]["wait"]
+        waits = [(span.start_s, span.end_s) for span in self._by_rank[rank]["wait"]]
         wire = _merged(self._by_rank[rank]["communication"])
-        total = 0.0
-        for wait in waits:
-            for start, end in wire:
-                total += max(0.0, min(end, wait.end_s) - max(start, wait.start_s))
+        total, at = 0.0, 0
+        for start, end in waits:  # both come by start, and neither overlaps itself
+            while at < len(wire) and wire[at][1] <= start:
+                at += 1
+            here = at
+            while here < len(wire) and wire[here][0] < end:
+                total += min(end, wire[here][1]) - max(start, wire[here][0])
+                here += 1
         return total
 
-    def in_flight(self, rank: int) -> int:
-        """The most microbatches at once whose forward has begun and whose backward (B, or I) has not ended."""
-        steps: list[tuple[float, int, int]] = []
+    def in_flight(self, rank: int, *, per_label: bool = False) -> int:
+        """The most microbatches at once of which more forwards have begun than backwards (B, or I) have ended.
+
+        A stage of several layers may declare each of them: a microbatch counts once. With per_label, it counts once
+        for each label (a chunk of the model, a layer), which is what activations are held for.
+        """
+        steps: list[tuple[float, int, tuple[str, int]]] = []
         for span in self._by_rank[rank]["compute"]:
-            if span.microbatch is not None and span.what == "F":
-                steps.append((span.start_s, 1, 1))
-            elif span.microbatch is not None and span.what in ("B", "I"):
-                steps.append((span.end_s, 0, -1))
-        most = now = 0
-        for _, _, change in sorted(steps):
-            now += change
-            most = max(most, now)
+            if span.microbatch is not None and span.what in ("F", "B", "I"):
+                key = (span.label if per_label else "", span.microbatch)
+                steps.append((span.start_s, 1, key) if span.what == "F" else (span.end_s, -1, key))
+        most = 0
+        open_: dict[tuple[str, int], int] = {}
+        for _, change, key in sorted(steps):  # at one moment, what ends goes first
+            open_[key] = open_.get(key, 0) + change
+            if open_[key] <= 0:
+                del open_[key]
+            most = max(most, len(open_))
         return most
 
     def between(self, begin: str, end: str | None = None) -> Timeline:

@@ -18,6 +18,7 @@ class Operation:
     was never waited for.
     meeting: the same for all operations that were matched with one another: (rank, order) of the group's first rank's
     operation, or of the send; None where nothing ever matched it.
+    group_name: two groups of the same ranks are two groups; this tells them apart.
     """
 
     rank: int
@@ -37,16 +38,18 @@ class Operation:
     order: int
     completed_order: int | None
     meeting: tuple[int, int] | None = None
+    group_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """One entry of a rank's log, in the rank's own order.
 
-    kind: "issue", "wait" (its return) or "poll" of an operation; "compute", declared or counted; "store", a request to
-    the store, when it was answered; "mark", a named moment.
-    operation: the order of the operation (issue, wait, poll).
-    seconds, flops: what a compute costs; a hardware profile turns flops into seconds.
+    kind: "issue", "wait" (its return), "poll" or "timeout" (a wait that gave up) of an operation; "compute", declared or
+    counted; "store", a request to the store, when it was answered or given up; "mark", a named moment.
+    operation: the order of the operation (issue, wait, poll, timeout).
+    seconds, flops: what a compute costs; a hardware profile turns flops into seconds, at the peak of `dtype` ("" is
+    float32). Of a timeout, and of a store request that was given up, how long it waited.
     what: F (forward), B (whole backward), I (input gradient), W (weight gradient) or another word of a compute; the
     name of a mark; the request to the store.
     after: positions (rank, index in its log) of the events that this one had to wait for (a key of the store was set).
@@ -56,6 +59,7 @@ class Event:
     operation: int = -1
     seconds: float = 0.0
     flops: int = 0
+    dtype: str = ""
     what: str = ""
     label: str = ""
     microbatch: int | None = None
@@ -79,6 +83,11 @@ class Trace:
     def events(self, rank: int) -> tuple[Event, ...]:
         """The rank's issues and waits, in its own order."""
         return self._events[rank] if rank < len(self._events) else ()
+
+    @property
+    def num_ranks(self) -> int:
+        """How many ranks kept a log; 0 under a transport that is not seen."""
+        return len(self._events)
 
     def count(self, rank: int, name: str | None = None) -> int:
         """How many operations (of that name) the rank issued."""

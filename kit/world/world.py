@@ -7,16 +7,21 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from kit.errors import KitError
+from kit.hardware import Profile
+from kit.hardware import profile as profile_of
 from kit.world import programs, segments, services
 from kit.world.failure import Finding
 from kit.world.faults import Fault, checked
+from kit.world.replay import replay
 from kit.world.run_loop import RunLoop
 from kit.world.services import Service
 from kit.world.strikes import Strikes
+from kit.world.timeline import Timeline
 from kit.world.trace import Trace
 from kit.world.zygote import Zygote
 
@@ -24,7 +29,7 @@ TRANSPORTS = ("switchboard", "gloo")
 MAX_WORLD_SIZE = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: its timeline is computed when first asked for, and kept
 class Result:
     """What a run brought back. ranks[r] is what rank r returned; the trace is empty under gloo.
 
@@ -42,6 +47,27 @@ class Result:
     duration_s: float
     killed: tuple[int, ...] = ()
 
+    profile: Profile = field(default_factory=lambda: profile_of("ideal"))
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """When each rank did what, in virtual time under the world's profile. Raises KitError under gloo."""
+        return self.timeline_under(self.profile)
+
+    def timeline_under(self, profile: str | os.PathLike[str] | Profile) -> Timeline:
+        """The same run priced under another profile: a name, a path to a YAML file, or a Profile.
+
+        What timing decided (any-source matches, polls, the store's counters) stays as the world's profile decided it.
+        Raises KitError under gloo, and for a profile that does not exist.
+        """
+        if self.transport != "switchboard":
+            raise KitError(
+                f"there is no timeline of a run over {self.transport}: what its ranks say to each other is not seen, "
+                "and this machine's own clock says nothing about another one",
+                'run it with transport="switchboard"',
+            )
+        return replay(self.trace, profile_of(profile))
+
 
 class World:
     """`size` ranks, fresh for every run.
@@ -55,6 +81,8 @@ class World:
     races: watch the buffers of operations in flight (switchboard only); a race raises WorldError.
     order_seed: draw what timing would decide (any-source matches, polls, the store's counters) by this seed, to look
     for programs that lean on one order; None takes the earliest.
+    profile: the hardware that virtual time is reckoned with, a name or path or Profile of `kit.hardware`; it prices
+    `Result.timeline` and orders what timing decides.
     services: what ranks may have this process compute, by name; see `kit.world.services`.
     faults: what is made to go wrong, see `kit.world.faults`; switchboard only.
     allow_killed: a run in which a fault killed a rank is no error, and neither are ranks that wait for it for ever.
@@ -73,6 +101,7 @@ class World:
         seed: int = 0,
         races: bool = True,
         order_seed: int | None = None,
+        profile: str | os.PathLike[str] | Profile = "ideal",
         services: Mapping[str, Service] | None = None,
         faults: Iterable[Fault] = (),
         allow_killed: bool = False,
@@ -93,6 +122,7 @@ class World:
         self.seed = seed
         self.races = races
         self.order_seed = order_seed
+        self.profile = profile_of(profile)
         self.services = dict(services) if services else {}
         self.faults = checked(faults, size, transport)
         self.allow_killed = allow_killed
@@ -155,6 +185,7 @@ class World:
         return Result(
             self.size, self.transport, values, loop.trace(), loop.stdout(), loop.stderr(),
             tuple(loop.findings()), time.monotonic() - started, tuple(sorted(strikes.killed)),
+            profile=self.profile,
         )  # fmt: skip
 
     def _job(self, rank: int, where: dict[str, str], rng_seed: int) -> dict[str, Any]:
