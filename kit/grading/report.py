@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 from kit.errors import KitError
 from kit.grading.result import GradeResult
+from kit.world.xml_text import legal
 
 _STATE_TAGS = {"failed": "failure", "kit_error": "error", "not_run": "skipped"}
 
@@ -29,7 +30,7 @@ def junit_text(result: GradeResult) -> str:
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in (("verdict", result.verdict), ("score", result.score), ("max_score", result.max_score),
                         ("seed", result.seed), ("solution", result.solution)):  # fmt: skip
-        ElementTree.SubElement(properties, "property", name=name, value=_legal(str(value)))
+        ElementTree.SubElement(properties, "property", name=name, value=legal(str(value)))
     for check in result.checks:
         case = ElementTree.SubElement(
             suite, "testcase", classname=f"{result.question.replace('/', '.')}.{check.proof}",
@@ -37,21 +38,10 @@ def junit_text(result: GradeResult) -> str:
         )  # fmt: skip
         if check.verdict in _STATE_TAGS:
             first_line = check.message.splitlines()[0] if check.message else check.title
-            problem = ElementTree.SubElement(case, _STATE_TAGS[check.verdict], message=_legal(first_line))
-            problem.text = _legal(check.message)
+            problem = ElementTree.SubElement(case, _STATE_TAGS[check.verdict], message=legal(first_line))
+            problem.text = legal(check.message)
     ElementTree.indent(suite)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
-
-
-def _legal(text: str) -> str:
-    """Without the characters that XML cannot carry."""
-    return "".join(c if _is_legal(c) else "?" for c in text)
-
-
-def _is_legal(character: str) -> bool:
-    if character in "\t\n":
-        return True
-    return character >= " " and character not in "\ufffe\uffff" and not "\ud800" <= character <= "\udfff"
 
 
 def write(path: Path, text: str) -> None:

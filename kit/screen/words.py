@@ -82,6 +82,39 @@ WORDS: dict[str, dict[Language, str]] = {
     "nothing_asked": {"en": "No question was answered.", "zh": "没有作答任何题目。"},
     "again": {"en": "The same questions again: --seed {seed}", "zh": "重做同样的题目：--seed {seed}"},
     "num_questions": {"en": "questions: {count}", "zh": "共 {count} 题"},
+    # timelines
+    "timeline_F": {"en": "forward", "zh": "前向"},
+    "timeline_B": {"en": "backward", "zh": "反向"},
+    "timeline_I": {"en": "input gradient", "zh": "输入梯度"},
+    "timeline_W": {"en": "weight gradient", "zh": "权重梯度"},
+    "timeline_number": {"en": "number: microbatch", "zh": "数字为 microbatch 编号"},
+    "timeline_wait": {"en": "waits", "zh": "等待"},
+    "timeline_collective": {"en": "collective", "zh": "集合通信"},
+    "timeline_busy": {"en": "busy", "zh": "计算"},
+    "timeline_bubble": {"en": "bubble", "zh": "气泡"},
+    "timeline_exposed": {"en": "exposed comm.", "zh": "未掩盖的通信"},
+    "timeline_in_flight": {"en": "in flight", "zh": "在途 microbatch"},
+    "timeline_unseen": {
+        "en": "A column is {column}; {count} spans fill too little of one to be named above.",
+        "zh": "每列 {column}；有 {count} 段太短，占不满半列，上图没有单独标出。",
+    },
+    "timeline_left_out": {
+        "en": "{count} of {size} ranks are left out: {ranks}",
+        "zh": "{size} 个 rank 中略去 {count} 个：{ranks}",
+    },
+    "timeline_extremes": {
+        "en": "Bubble from {least} (rank {least_rank}) to {most} (rank {most_rank}).",
+        "zh": "气泡最小 {least}（rank {least_rank}），最大 {most}（rank {most_rank}）。",
+    },
+    "timeline_same": {"en": "Every rank has a bubble of {bubble}.", "zh": "各 rank 的气泡都是 {bubble}。"},
+    "timeline_sum": {
+        "en": "makespan {makespan}, bubble {bubble} (idle / makespan, mean over {size} ranks), profile {profile}",
+        "zh": "总时长 {makespan}，气泡 {bubble}（空闲 / 总时长，{size} 个 rank 的平均），硬件 profile：{profile}",
+    },
+    "timeline_empty": {
+        "en": "Nothing in this run takes virtual time under the profile {profile}.",
+        "zh": "在硬件 profile {profile} 下，这次运行没有任何一步消耗虚拟时间。",
+    },
 }
 
 
