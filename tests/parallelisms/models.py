@@ -41,9 +41,9 @@ def normed():
 
 
 class Transformer(nn.Module):
-    """One block: tokens of a vocabulary of 15, 6 heads of 2, a feed-forward of 20. In: [batch, time]; out: logits."""
+    """One block: tokens of a vocabulary of 15, 6 heads of 2, a feed-forward of 18. In: [batch, time]; out: logits."""
 
-    def __init__(self, vocabulary=15, width=12, hidden=20):
+    def __init__(self, vocabulary=15, width=12, hidden=18):
         super().__init__()
         like = {"dtype": torch.float64}
         self.embedding = nn.Embedding(vocabulary, width, **like)
