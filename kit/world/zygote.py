@@ -160,6 +160,7 @@ class Zygote:
         except OSError:
             self._receive(0)  # says that the zygote is gone
             raise
+        self.read()  # or two full sockets block the zygote and this process for ever: some 500 ranks are enough
 
     def pid_of(self, job: int, rank: int) -> int:
         """The process of a rank that was spawned; waits until the zygote has said which one it is."""

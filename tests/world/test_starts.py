@@ -143,3 +143,29 @@ def alive(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:
         return False
+
+
+def test_starting_ranks_needs_no_room_for_what_the_zygote_says_meanwhile():
+    """The sockets between the two hold a few messages here; of usual size, they hold those of some 500 ranks."""
+    program = """
+        import socket
+        from kit.world import World, Zygote
+        from tests.world import programs_starts as programs
+
+        plain = socket.socketpair
+
+        def narrow():
+            pair = plain()
+            for end in pair:
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+            return pair
+
+        socket.socketpair = narrow
+        zygote = Zygote.execute()
+        socket.socketpair = plain
+        with zygote:
+            print(len(World(32, zygote=zygote, deadline_s=60).run(programs.sums, [1.0] * 32).ranks))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "32\n", done.stderr
