@@ -145,6 +145,10 @@ def grade(
     junit: Annotated[Path | None, typer.Option("--junit", metavar="F", help="The result as JUnit XML")] = None,
     feedback: Annotated[str, typer.Option("--feedback", metavar="verdict|hint|full", help="How much is told")] = "full",
     hint: Annotated[int | None, typer.Option("--hint", metavar="N", help="Show the N-th hint and run nothing")] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option("--timeline", metavar="F", help="The most telling launch in virtual time: F.json, F.svg or F.txt"),
+    ] = None,
     bank: BankOption = None,
 ) -> None:
     """Run a file on several ranks and say what is wrong.
@@ -153,8 +157,48 @@ def grade(
     """
     from kit.cli import grade as command
 
-    options = command.GradeOptions(bank, seed, transport, json, junit, feedback, hint)
+    options = command.GradeOptions(bank, seed, transport, json, junit, feedback, hint, timeline)
     raise typer.Exit(command.grade_file(words, options, with_reference=reference))
+
+
+@app.command()
+def timeline(
+    words: Annotated[
+        list[str], typer.Argument(metavar="[ID] FILE", help="ID may be left out where the file's first line names it")
+    ],
+    reference: Annotated[bool, typer.Option("--reference", help="Draw the bank's own answer to ID")] = False,
+    world_size: Annotated[
+        int | None, typer.Option("--world-size", metavar="N", help="Ranks [default: the most that are checked]", min=1)
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", metavar="NAME|PATH", help="Hardware to price the run with [default: the question's]"),
+    ] = None,
+    scenario: Annotated[
+        str | None, typer.Option("--scenario", metavar="NAME", help="Of the question's checks, or a part of its name")
+    ] = None,
+    mark: Annotated[
+        str | None, typer.Option("--mark", metavar="NAME", help="Only from this mark on, to 'NAME done' or the end")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The same inputs as a run before")] = None,
+    json: Annotated[
+        Path | None, typer.Option("--json", metavar="F|-", help="The numbers, in a file or on standard output")
+    ] = None,
+    svg: Annotated[Path | None, typer.Option("--svg", metavar="F", help="Also as a picture")] = None,
+    chrome: Annotated[
+        Path | None, typer.Option("--chrome", metavar="F", help="Also as a trace for ui.perfetto.dev")
+    ] = None,
+    lang: LanguageOption = None,
+    bank: BankOption = None,
+) -> None:
+    """Run a file once and draw when each rank did what, in virtual time.
+
+    Shows compute, waits and communication of every rank, the bubble, and what of the communication is exposed.
+    """
+    from kit.cli import timeline as command
+
+    options = command.TimelineOptions(bank, world_size, profile, scenario, mark, seed, json, svg, chrome, lang)
+    raise typer.Exit(command.draw(words, options, with_reference=reference))
 
 
 @app.command()

@@ -7,12 +7,18 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kit.bank.layout import ID, Bank, find_bank
+from kit.bank.layout import Bank, find_bank
 from kit.bank.load import load_question
 from kit.cli import KITS_FAULT, NOT_PASSED, PASSED
+from kit.cli.solutions import named, reference
+from kit.cli.timeline import require_suffix, write_timeline
 from kit.cli.torch_there import require_torch
 from kit.errors import KitError
+
+if TYPE_CHECKING:
+    from kit.grading.scenario import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,23 +30,25 @@ class GradeOptions:
     junit: Path | None
     feedback: str
     hint: int | None
+    timeline: Path | None = None
 
 
 def grade_file(words: list[str], options: GradeOptions, *, with_reference: bool) -> int:
     """words: `[ID] FILE`, or `ID` alone with the reference. Returns the exit code."""
     require_torch("grade runs the file on several ranks", "`shardkit quiz` needs no torch")
     bank = find_bank(options.bank)
-    question_id, path = _named(words, bank, with_reference=with_reference)
+    question_id, path = named(words, bank, "grade", with_reference=with_reference)
     _check_options(options)
     if options.hint is not None:
         return _show_hint(bank, question_id, path, options.hint)
 
     from kit.grading.preflight import prepare
 
-    target = path if path is not None else _reference(bank, question_id)
+    target = path if path is not None else reference(bank, question_id)
     # What the user has to put right is said at once, without torch; and a starter is not run.
     assignment = prepare(question_id, target, bank)
     result = assignment.not_started()
+    runs: list[Run] = []
     if result is None:
         gc.disable()  # importing torch makes very many objects and no garbage: half a second of looking for it
         from kit.grading.grader import ranks_ready, run_checks
@@ -48,33 +56,13 @@ def grade_file(words: list[str], options: GradeOptions, *, with_reference: bool)
         # torch is imported once, and the zygote forked, before a seed is drawn.
         with ranks_ready() as zygote:
             gc.enable()
-            result = run_checks(assignment, seed=options.seed, transport=options.transport, zygote=zygote)
+            result = run_checks(assignment, seed=options.seed, transport=options.transport, zygote=zygote, runs=runs)
+    if options.timeline is not None:
+        _write_timeline(assignment.question, runs, options.timeline)
     _report(result, options)
     if result.verdict == "kit_error":
         return KITS_FAULT
     return PASSED if result.verdict == "passed" else NOT_PASSED
-
-
-def _named(words: list[str], bank: Bank, *, with_reference: bool) -> tuple[str | None, Path | None]:
-    if with_reference:
-        if len(words) != 1:
-            raise KitError("--reference grades the bank's own answer", "shardkit grade ID --reference")
-        return words[0], None
-    if not 1 <= len(words) <= 2:
-        raise KitError(f"{len(words)} arguments where [ID] FILE belongs", "shardkit grade ID FILE")
-    for word in words[1:]:
-        if _is_question(bank, word) and not Path(word).exists():
-            raise KitError(f"{word} is a question; the file comes after it", f"shardkit grade {word} FILE")
-    if len(words) == 1:
-        if _is_question(bank, words[0]) and not Path(words[0]).exists():
-            raise KitError(f"which file answers {words[0]}?", f"shardkit grade {words[0]} FILE")
-        return None, Path(words[0])
-    return words[0], Path(words[1])
-
-
-def _is_question(bank: Bank, word: str) -> bool:
-    """Looks for the file and reads none."""
-    return ID.fullmatch(word) is not None and bank.question(word).is_file()
 
 
 def _check_options(options: GradeOptions) -> None:
@@ -86,19 +74,22 @@ def _check_options(options: GradeOptions) -> None:
     from kit.grading.report import require_writable
 
     require_choices(options.seed, options.transport)
-    for path in (options.json, options.junit):
+    if options.timeline is not None:
+        require_suffix(options.timeline)
+    for path in (options.json, options.junit, options.timeline):
         if path is not None and str(path) != "-":
             require_writable(path)
 
 
-def _reference(bank: Bank, question_id: str | None) -> Path:
-    from kit.bank.layout import require_id
+def _write_timeline(question_id: str, runs: list[Run], path: Path) -> None:
+    """Of the launch that tells most; where none came to its end there is no file, and that is said."""
+    from kit.grading.timelines import telling_run
 
-    assert question_id is not None
-    path = bank.reference(require_id(bank, question_id))
-    if not path.is_file():
-        raise KitError(f"this bank has no reference for {question_id}", "it may have been given out without answers")
-    return path
+    run = telling_run(runs)
+    if run is None:
+        print(f"note: no launch on the switchboard came to its end, so {path} was not written", file=sys.stderr)
+        return
+    write_timeline(run.result.timeline, f"{question_id}, {run.scenario.name}, world_size={run.world_size}", path)
 
 
 def _show_hint(bank: Bank, question_id: str | None, path: Path | None, number: int) -> int:

@@ -30,7 +30,7 @@ from kit.grading.diagnosis import CheckFailed
 from kit.grading.launches import Launch, Subject
 from kit.grading.preflight import Assignment, prepare
 from kit.grading.result import CheckResult, GradeResult, verdict_of
-from kit.grading.scenario import Check, check_of
+from kit.grading.scenario import Check, Run, check_of
 from kit.grading.sentences import is_not_written, launch_failure, own_frames, printed_by_ranks
 from kit.world import Zygote
 from kit.world.failure import WorldError
@@ -67,9 +67,17 @@ def grade(
 
 
 def run_checks(
-    assignment: Assignment, *, seed: int | None = None, transport: str = "both", zygote: Zygote | None = None
+    assignment: Assignment,
+    *,
+    seed: int | None = None,
+    transport: str = "both",
+    zygote: Zygote | None = None,
+    runs: list[Run] | None = None,
 ) -> GradeResult:
-    """Grade what `prepare` has found to be in order; the arguments are those of `grade`."""
+    """Grade what `prepare` has found to be in order; the arguments are those of `grade`.
+
+    runs: takes what the solution's launches brought back, as far as they came to their end.
+    """
     started = time.monotonic()
     path = assignment.solution.path
     own = ranks_ready() if zygote is None else None
@@ -79,6 +87,8 @@ def run_checks(
         checks = assignment.bank.checks(assignment.question).resolve()
         subject = Subject(checks, path.resolve(), assignment.interface, assignment.forbidden)
         collector = _through_pytest(subject, drawn, transport, zygote or own)
+        if runs is not None:
+            runs += collector.session.launches.runs()
         if collector.puzzles:
             right = Subject(checks, assignment.bank.reference(assignment.question), assignment.interface)
             collector.settle(
@@ -156,7 +166,9 @@ class _Collector:
         self.transport = transport
         self.exit_code = 0
         self.output = ""
-        self._zygote = zygote
+        self.session = plugin.Session(seed, transport, None)
+        self.session.subjects[subject.checks] = subject
+        self.session.borrow(zygote)
         self._expected: dict[str, tuple[Check, int, str]] = {}
         self._results: dict[str, CheckResult] = {}
         self._faults: list[str] = []
@@ -170,10 +182,7 @@ class _Collector:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        session = plugin.Session(self.seed, self.transport, None)
-        session.subjects[self.subject.checks] = self.subject
-        session.borrow(self._zygote)
-        config.stash[plugin.SESSION] = session
+        config.stash[plugin.SESSION] = self.session
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:

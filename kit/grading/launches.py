@@ -59,6 +59,10 @@ class Launches:
             self._made[key] = self._launch(subject, scenario, world_size, transport)
         return self._made[key]
 
+    def runs(self) -> list[Run]:
+        """Those that came to their end, in the order in which they were made."""
+        return [launch.run for launch in self._made.values() if launch.run is not None]
+
     def note_failure(self, subject: Subject, proof: str, *, is_launch: bool, world_size: int) -> None:
         """A solution whose values or launches fail on the switchboard is not tried on gloo."""
         if proof == "values" or is_launch:

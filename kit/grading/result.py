@@ -23,6 +23,11 @@ _OF_LAUNCH = {
 }
 
 
+def launch_verdict(kind: str) -> str:
+    """ "hung" for a launch that failed with a WorldError of kind "hang"."""
+    return _OF_LAUNCH.get(kind, "crashed")
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """One check at one world size on one transport. verdict: "passed", "failed", "not_run" or "kit_error".
@@ -157,7 +162,7 @@ def verdict_of(checks: tuple[CheckResult, ...]) -> str:
         # Where nothing failed, gloo was left out only for what it lacks.
         unrun = [check for check in checks if check.verdict == "not_run" and check.transport == "switchboard"]
         return "kit_error" if unrun or all(check.verdict == "not_run" for check in checks) else "passed"
-    of_launches = [_OF_LAUNCH.get(check.launch_kind, "crashed") for check in failed if check.launch_kind]
+    of_launches = [launch_verdict(check.launch_kind) for check in failed if check.launch_kind]
     for verdict in ("refused", "crashed", "hung"):
         if verdict in of_launches:
             return verdict

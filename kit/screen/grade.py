@@ -57,6 +57,15 @@ def show_grade(page: Page, result: GradeResult, *, feedback: str = "full", bank_
     _show_next(page, result, bank_option)
 
 
+def show_broken_launch(page: Page, verdict: str, message: str) -> None:
+    """A launch that did not come to its end: the verdict, and the diagnosis as a grade shows it."""
+    word, style = _VERDICTS[verdict]
+    page.line(word, style=style)
+    page.blank()
+    for line in visible(message).splitlines():
+        _show_line(page, line)
+
+
 def visible(text: str) -> str:
     """`text` without characters that move the cursor, change colours or reverse the line: they show as escapes."""
     return "".join(
