@@ -10,8 +10,10 @@ import math
 from typing import Any
 
 from kit.errors import KitError
-from kit.world import binding
+from kit.world import binding, meter
 from kit.world.connection import Connection
+from kit.world.heap import settle
+from kit.world.limits import shown_memory
 from kit.world.parcel import pack, unpack
 from kit.world.sites import call_site
 
@@ -49,6 +51,21 @@ def mark(name: str) -> None:
     connection = _watched()
     if connection is not None:
         connection.post({"op": "mark", "what": str(name), "site": call_site()[0]})
+        meter.tell(connection, str(name))
+
+
+def hold(label: str) -> None:
+    """Stand still while the deciding process counts this rank's memory: `Result.memory` has what it read, by `label`.
+
+    Garbage is collected first, and freed memory given back. Compare a hold with an earlier one, after a warm step:
+    what torch and Python make once is then part of both. Raises ValueError for a label that this rank has used.
+    """
+    connection = _watched()
+    if connection is not None:
+        settle()
+        meter.tell(connection, str(label))
+        with shown_memory():
+            connection.request({"op": "hold", "label": str(label)})
 
 
 def call(service: str, *arguments: Any) -> Any:

@@ -8,13 +8,15 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Iterator
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
+_PR_SET_PDEATHSIG, _PR_GET_DUMPABLE, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 3, 4, 36
 
 
-def _prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+def _prctl(option: int, value: int) -> int:
+    if sys.platform != "linux":
+        return 0
+    return int(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0))
 
 
 def die_with_parent() -> None:
@@ -30,6 +32,17 @@ def adopt_orphans() -> None:
 def hide_memory() -> None:
     """No process of the same user may read our memory (root still may)."""
     _prctl(_PR_SET_DUMPABLE, 0)
+
+
+@contextlib.contextmanager
+def shown_memory() -> Iterator[None]:
+    """While this lasts, processes of the same user may look at our memory: the one that decides counts our pages."""
+    before = _prctl(_PR_GET_DUMPABLE, 0)
+    _prctl(_PR_SET_DUMPABLE, 1)
+    try:
+        yield
+    finally:
+        _prctl(_PR_SET_DUMPABLE, before)
 
 
 def mapped_bytes() -> int:

@@ -54,8 +54,8 @@ class RunLoop:
         self._output_limit_bytes = output_limit_bytes
         self._zygote = zygote
         self._job = zygote.new_job(size)
-        self._segments = SegmentTable(memory_limit_bytes)
-        self.board = Switchboard(size, self._segments, self.reply, order_seed=order_seed)
+        self.segments = SegmentTable(memory_limit_bytes)
+        self.board = Switchboard(size, self.segments, self.reply, order_seed=order_seed)
         self.board.store.decide_at_quiescence = transport == "switchboard"
         self._selector = selectors.DefaultSelector()
         self._ends: dict[int, DeciderEnd] = {}
@@ -86,7 +86,7 @@ class RunLoop:
             capture.close()
         for end in self._ends.values():
             end.close()
-        self._segments.close()
+        self.segments.close()
         self._selector.close()
 
     def start(self, rank: int, job: dict[str, Any], inputs: Sequence[Any] | None) -> None:

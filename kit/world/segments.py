@@ -92,6 +92,11 @@ class SegmentTable:
         self._results.append(segment)
         return segment
 
+    def inodes(self) -> set[int]:
+        """What the kernel calls the files of this run's segments, all of one file system."""
+        given = (segment for segments in self._given.values() for segment in segments.values())
+        return {os.fstat(segment.fd).st_ino for segment in (*given, *self._results)}
+
     def _make(self, nbytes: int, *, read_only_for_others: bool) -> Segment:
         self._next += 1
         return Segment(self._next, nbytes, read_only_for_others=read_only_for_others)

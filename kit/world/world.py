@@ -14,10 +14,11 @@ from typing import Any
 from kit.errors import KitError
 from kit.hardware import Profile
 from kit.hardware import profile as profile_of
-from kit.world import programs, segments, services
+from kit.world import memory, programs, segments, services
 from kit.world.failure import Finding
 from kit.world.faults import Fault, checked
 from kit.world.replay import replay
+from kit.world.memory import Memory
 from kit.world.run_loop import RunLoop
 from kit.world.services import Service
 from kit.world.strikes import Strikes
@@ -67,6 +68,7 @@ class Result:
                 'run it with transport="switchboard"',
             )
         return replay(self.trace, profile_of(profile))
+    memory: Memory = field(default_factory=Memory)
 
 
 class World:
@@ -86,6 +88,7 @@ class World:
     services: what ranks may have this process compute, by name; see `kit.world.services`.
     faults: what is made to go wrong, see `kit.world.faults`; switchboard only.
     allow_killed: a run in which a fault killed a rank is no error, and neither are ranks that wait for it for ever.
+    meter: count live storages inside the ranks, at each `inside.hold` and `inside.mark`; see `Memory.inside`.
     cwd, env: the ranks' working directory and environment (default: this process's own).
     """
 
@@ -105,6 +108,7 @@ class World:
         services: Mapping[str, Service] | None = None,
         faults: Iterable[Fault] = (),
         allow_killed: bool = False,
+        meter: bool = False,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
@@ -126,6 +130,7 @@ class World:
         self.services = dict(services) if services else {}
         self.faults = checked(faults, size, transport)
         self.allow_killed = allow_killed
+        self.meter = meter
         self.cwd = cwd
         self.env = env
         self._zygote = zygote
@@ -172,6 +177,7 @@ class World:
             order_seed=self.order_seed,
         )
         services.attach(loop, self.services)
+        ledger = memory.attach(loop)
         strikes.attach(loop)
         with loop:
             draw = random.Random(self.seed)
@@ -186,6 +192,7 @@ class World:
             self.size, self.transport, values, loop.trace(), loop.stdout(), loop.stderr(),
             tuple(loop.findings()), time.monotonic() - started, tuple(sorted(strikes.killed)),
             profile=self.profile,
+            memory=ledger.memory(),
         )  # fmt: skip
 
     def _job(self, rank: int, where: dict[str, str], rng_seed: int) -> dict[str, Any]:
@@ -199,6 +206,7 @@ class World:
             "memory_limit_bytes": self.memory_limit_bytes,
             "segments": segments.supported(),
             "races": self.races,
+            "meter": self.meter,
             "cwd": self.cwd if self.cwd is not None else os.getcwd(),
             "env": dict(self.env) if self.env is not None else None,
             "sys_path": [path or os.getcwd() for path in sys.path],
