@@ -1,30 +1,37 @@
 """What happens when every live rank waits: one thing that depends on timing is decided, or a timeout fires.
 
-Candidates are any-source matches, questions and counters of the store, and polls. The earliest by (clock, rank,
-number) is taken, so that the operating system's scheduling has no say; or one drawn by a seed, to look for programs
-that lean on one order.
+Candidates are any-source matches, waits for any of several operations, requests to the store, and polls. The earliest
+in virtual time is taken, so that the operating system's scheduling has no say; or one drawn by a seed, to look for
+programs that lean on one order.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
+from kit.world.clocks import Choice, Clocks
+from kit.world.operations import Issued
 from kit.world.rank_state import RankState, Wait
+from kit.world.replay import POLL_S, Moment
 from kit.world.served_store import StoreRequest
 
 if TYPE_CHECKING:
     from kit.world.switchboard import Switchboard
 
 MAX_FRUITLESS_POLLS = 10_000
+PATIENCE = 100  # how many questions in a row a rank may ask before others go first
 
 
 class Quiescence:
     """Decides for one switchboard. `order_seed`: draw among the candidates; None takes the earliest."""
 
     def __init__(self, board: Switchboard, order_seed: int | None = None) -> None:
+        self.clocks = Clocks(board.ranks)
         self._board = board
+        self._questions: dict[int, tuple[int, int]] = {}  # by rank: how many in a row, and its log's length after them
         self._order = random.Random(order_seed) if order_seed is not None else None
         self._seen_at_timeout: set[frozenset[tuple[int, str]]] = set()
 
@@ -38,64 +45,116 @@ class Quiescence:
         return self.decide() or self._fire_timeout()
 
     def decide(self) -> bool:
-        """The earliest of: a receive from any rank, a counter or question to the store, a poll."""
-        board = self._board
-        choices: list[tuple[int, int, int, Callable[[], None]]] = []
-        for key, receives in board.receives.items():
-            if receives and receives[0].peer == -1 and any(board.sends.get(key, {}).values()):
-                recv = receives[0]
-                choices.append((recv.clock, recv.rank, recv.seq, lambda key=key: self._match_any(key)))  # type: ignore[misc]
-        for state in board.ranks:
-            for request in state.store_waits.values():
-                if not board.store.blocks(request):
-                    choices.append((
-                        request.clock, state.rank, request.request,
-                        lambda state=state, request=request: board.answer_and_wake(state, request),  # type: ignore[misc]
-                    ))  # fmt: skip
-            for wait in state.waits.values():
-                if wait.poll and (state.open[wait.seqs[0]].matched or board.fruitless_polls < MAX_FRUITLESS_POLLS):
-                    choices.append((
-                        wait.clock, state.rank, wait.request,
-                        lambda state=state, wait=wait: board.answer_poll(state, wait),  # type: ignore[misc]
-                    ))  # fmt: skip
+        """Let the earliest happen of what depends on timing; False where nothing may."""
+        choices = [*self._receives_from_any(), *self._waits_for_any(), *self._store_requests(), *self._polls()]
         if not choices:
             return False
-        choices.sort(key=lambda choice: choice[:3])
-        chosen = choices[0] if self._order is None else self._order.choice(choices)
-        chosen[3]()
+        self._pick(choices).act()
         return True
 
-    def _match_any(self, key: tuple[str, int, int]) -> None:
+    def _pick(self, choices: list[Choice]) -> Choice:
+        if self._order is None:
+            return self.clocks.earliest(choices)
+        choices.sort(key=lambda choice: (choice.rank, choice.number, choice.source))
+        return self._order.choice(choices)
+
+    def _receives_from_any(self) -> Iterator[Choice]:
+        for key, receives in self._board.receives.items():
+            if receives and receives[0].peer == -1:
+                recv = receives[0]
+                for queue in self._board.sends.get(key, {}).values():
+                    if queue:
+                        send = queue[0]
+                        yield Choice(
+                            recv.rank, recv.seq, (("issued", recv.rank, recv.order), ("issued", send.rank, send.order)),
+                            partial(self._match_any, key, send), source=(send.rank, send.order),
+                        )  # fmt: skip
+
+    def _waits_for_any(self) -> Iterator[Choice]:
+        """A wait for several operations is not served as they come, which the operating system would decide."""
+        for state in self._board.ranks:
+            for wait in state.waits.values():
+                for op in [state.open[seq] for seq in wait.seqs] if len(wait.seqs) > 1 else ():
+                    if op.matched:
+                        # An operation that is not defined never was on the wire.
+                        moment: Moment = ("done" if op.refusal is None else "issued", state.rank, op.order)
+                        yield Choice(
+                            state.rank, wait.request, (("clock", state.rank, 0), moment),
+                            partial(self._board.deliver, state, wait, op), source=(state.rank, op.order),
+                        )  # fmt: skip
+
+    def _store_requests(self) -> Iterator[Choice]:
+        for state in self._board.ranks:
+            if state.queued_sets:  # before anything else that the rank asks for
+                request, position = state.queued_sets[0]
+                moment: Moment = ("stored", *position)
+                yield Choice(state.rank, request.request, (moment,), partial(self._board.apply_set, state))
+                continue
+            for request in state.store_waits.values():
+                if not self._board.store.blocks(request):
+                    yield Choice(
+                        state.rank, request.request, (("clock", state.rank, 0),),
+                        partial(self._answer_store, state, request), is_late=self._has_asked_enough(state),
+                    )  # fmt: skip
+
+    def _polls(self) -> Iterator[Choice]:
+        for state in self._board.ranks:
+            for wait in state.waits.values():
+                if wait.poll:
+                    is_there = state.open[wait.seqs[0]].matched
+                    if is_there or self._board.fruitless_polls < MAX_FRUITLESS_POLLS:
+                        yield Choice(
+                            state.rank, wait.request, (("clock", state.rank, 0),),
+                            partial(self._answer_poll, state, wait), POLL_S,
+                            is_late=self._has_asked_enough(state) and not is_there,
+                        )  # fmt: skip
+
+    def _match_any(self, key: tuple[str, int, int], send: Issued) -> None:
         board = self._board
         recv = board.receives[key].popleft()
-        queues = [queue for queue in board.sends[key].values() if queue]
-        queues.sort(key=lambda q: (q[0].clock, q[0].rank, q[0].seq))
-        queue = queues[0] if self._order is None else self._order.choice(queues)
-        board.exchange(queue.popleft(), recv)
+        board.sends[key][send.group_rank].popleft()
+        board.exchange(send, recv)
         board.match(key)
 
+    def _answer_store(self, state: RankState, request: StoreRequest) -> None:
+        self._note_question(state)
+        self._board.answer_and_wake(state, request)
+
+    def _answer_poll(self, state: RankState, wait: Wait) -> None:
+        self._note_question(state)
+        self._board.answer_poll(state, wait)
+
+    def _has_asked_enough(self, state: RankState) -> bool:
+        """A rank that asks and asks, its clock hardly moving, would keep those from their turn who could answer."""
+        count, length = self._questions.get(state.rank, (0, 0))
+        return count >= PATIENCE and length == len(state.events)
+
+    def _note_question(self, state: RankState) -> None:
+        count, length = self._questions.get(state.rank, (0, 0))
+        self._questions[state.rank] = (count + 1 if length == len(state.events) else 1, len(state.events) + 1)
+
     def _fire_timeout(self) -> bool:
-        """The shortest explicit timeout among the waits; the same quiescent state a second time is a hang."""
+        """The explicit timeout that runs out first; the same quiescent state a second time is a hang."""
         board = self._board
         seen = frozenset(
             [(w.rank, f"{w.site} {[s.open[q].title() for q in w.seqs]}") for s in board.ranks for w in s.waits.values()]
             + [(r.rank, r.title()) for s in board.ranks for r in s.store_waits.values()]
         )
-        timed: list[tuple[float, int, Callable[[], None]]] = []
+        timed: list[Choice] = []
         for state in board.ranks:
+            now: tuple[Moment, ...] = (("clock", state.rank, 0),)
             for wait in state.waits.values():
                 if wait.timeout_s is not None:
-                    timed.append((wait.timeout_s, state.rank, lambda s=state, w=wait: self._time_out(s, w)))  # type: ignore[misc]
+                    act = partial(self._time_out, state, wait)
+                    timed.append(Choice(state.rank, wait.request, now, act, wait.timeout_s))
             for request in state.store_waits.values():
                 if request.timeout_s is not None:
-                    timed.append((
-                        request.timeout_s, state.rank,
-                        lambda s=state, r=request: self._time_out_store(s, r),  # type: ignore[misc]
-                    ))  # fmt: skip
+                    act = partial(self._time_out_store, state, request)
+                    timed.append(Choice(state.rank, request.request, now, act, request.timeout_s))
         if not timed or seen in self._seen_at_timeout:
             return False
         self._seen_at_timeout.add(seen)
-        min(timed, key=lambda choice: choice[:2])[2]()
+        self.clocks.earliest(timed).act()
         return True
 
     def _time_out(self, state: RankState, wait: Wait) -> None:

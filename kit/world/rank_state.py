@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +44,8 @@ class RankState:
     issued: list[Issued] = field(default_factory=list)
     waits: dict[int, Wait] = field(default_factory=dict)
     store_waits: dict[int, StoreRequest] = field(default_factory=dict)
+    # What it set and nobody sees yet, with the position of each in its log.
+    queued_sets: deque[tuple[StoreRequest, tuple[int, int]]] = field(default_factory=deque)
     reading: dict[int, Segment] = field(default_factory=dict)  # results that it has not copied out yet
     events: list[Event] = field(default_factory=list)
     positions: dict[str, int] = field(default_factory=dict)

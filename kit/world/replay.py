@@ -22,7 +22,8 @@ from kit.world.trace import Event, Operation, Trace
 POLL_S = 1e-6  # what asking `is_completed()` costs
 _TURN, _READY = 0, 1  # what comes first at one moment: ranks go on, then ports are given
 _POINT_TO_POINT = ("send", "recv")
-# ("clock", rank, 0): the rank has come to the end of its log; ("issued" or "done", rank, order of an operation).
+# ("clock", rank, 0): the rank has come to the end of its log; ("issued" or "done", rank, order of an operation);
+# ("stored", rank, index in its log): its request to the store was answered.
 Moment: TypeAlias = tuple[str, int, int]
 
 
@@ -125,6 +126,8 @@ class EventLoop:
             return self.clocks[rank] if rank in self._resting else None
         if what == "done":
             return self._done[rank].get(order)
+        if what == "stored":
+            return self._stored.get((rank, order))
         return self._unmet.get((rank, order))
 
     def step(self) -> None:
@@ -220,6 +223,7 @@ class EventLoop:
             self._show(Span(rank, "wait", now, until_s, event.what, site=event.site))
         here = (rank, self._at[rank])
         self._stored[here] = until_s
+        self.news.append(("stored", *here))
         for other in self._stand_for_key.pop(here, ()):
             self._push_turn(other, max(self.clocks[other], until_s))
         return True

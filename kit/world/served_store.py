@@ -8,11 +8,11 @@ from typing import Any
 from kit.world.wire import ProtocolError
 
 _BLOCKING = frozenset(("get", "wait"))
-# These read or count what other ranks may change at the same moment: they are decided at quiescence.
-_RACING = frozenset(("add", "append", "check", "compare_set", "delete", "num_keys"))
-_WRITING = frozenset(("set", "add", "append", "compare_set"))
+_RACING = frozenset(("set", "add", "append", "check", "compare_set", "delete", "num_keys"))
+_CHANGING = frozenset(("set", "add", "append", "compare_set", "delete"))
 _MAX_KEYS = 100_000
 _MAX_BYTES = 1 << 28
+_NUMBER_BYTES = 64  # room for what a counter grows to
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class StoreRequest:
     @classmethod
     def read(cls, header: dict[str, Any], blob: bytes, rank: int, clock: int) -> StoreRequest:
         what = header["what"]
-        if what not in _BLOCKING and what not in _RACING and what != "set":
+        if what not in _BLOCKING and what not in _RACING:
             raise ProtocolError("a request to the store that does not exist")
         keys = header.get("keys", [header["key"]] if "key" in header else [])
         timeout = header.get("timeout_s")
@@ -54,7 +54,9 @@ class ServedKeys:
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
         self._bytes = 0
-        self._writers: dict[str, tuple[int, int]] = {}
+        self._num_promised = self._promised_bytes = 0  # changes that are still to be made
+        self._first_writers: dict[str, tuple[int, int]] = {}
+        self._last_writers: dict[str, tuple[int, int]] = {}
         self.decide_at_quiescence = True
 
     def blocks(self, request: StoreRequest) -> bool:
@@ -63,26 +65,43 @@ class ServedKeys:
     def has(self, keys: tuple[str, ...]) -> bool:
         return all(key in self._values for key in keys)
 
-    def writers(self, keys: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
-        """Where these keys were first set: (rank, position in the rank's log)."""
-        return tuple(self._writers[key] for key in keys if key in self._writers)
+    def writers(self, request: StoreRequest) -> tuple[tuple[int, int], ...]:
+        """The changes that the answer shows, as (rank, position in the rank's log).
+
+        A wait shows that its keys were made; a set shows nothing; everything else shows what was last done.
+        """
+        if request.what == "set":
+            return ()
+        writers = self._first_writers if request.what == "wait" else self._last_writers
+        return tuple(writers[key] for key in request.keys if key in writers)
 
     def note_writer(self, request: StoreRequest, position: tuple[int, int]) -> None:
-        """Remember that this request, once applied, is what made its key."""
+        """Remember that this request, once applied, is what made or changed its key."""
         key = request.keys[0] if request.keys else ""
-        if key not in self._values:
-            self._writers.pop(key, None)
-        elif request.what in _WRITING:
-            self._writers.setdefault(key, position)
+        if request.what in _CHANGING:
+            self._last_writers[key] = position
+            if key in self._values:
+                self._first_writers.setdefault(key, position)
+            else:
+                self._first_writers.pop(key, None)
 
     def is_free_of_races(self, request: StoreRequest) -> bool:
-        """Whether it can be answered as soon as it comes."""
-        if request.what in _BLOCKING:
-            return self.has(request.keys)
-        return request.what == "set" or not self.decide_at_quiescence
+        """Whether it can be answered as soon as it comes: keys change only at quiescence, so reading a key can."""
+        return self.has(request.keys) if request.what in _BLOCKING else not self.decide_at_quiescence
+
+    def promise(self, request: StoreRequest) -> None:
+        """Take the request in; ProtocolError where its change would be more than ranks may keep here."""
+        if request.what in _CHANGING:
+            self._num_promised += 1
+            self._promised_bytes += len(request.blob) + _NUMBER_BYTES
+            if len(self._values) + self._num_promised > _MAX_KEYS or self._bytes + self._promised_bytes > _MAX_BYTES:
+                raise ProtocolError("more in the store than ranks may keep there")
 
     def apply(self, request: StoreRequest) -> tuple[dict[str, Any], bytes]:
-        """(fields, bytes) of the answer."""
+        """(fields, bytes) of the answer to a request that was promised."""
+        if request.what in _CHANGING:
+            self._num_promised -= 1
+            self._promised_bytes -= len(request.blob) + _NUMBER_BYTES
         key = request.keys[0] if request.keys else ""
         values = self._values
         if request.what == "get":
@@ -106,13 +125,13 @@ class ServedKeys:
                 self._put(key, desired)
             return {}, values.get(key, expected)
         elif request.what == "delete":
-            return {"value": values.pop(key, None) is not None}, b""
+            removed = values.pop(key, None)
+            self._bytes -= len(removed or b"")
+            return {"value": removed is not None}, b""
         elif request.what == "num_keys":
             return {"value": len(values)}, b""
         return {}, b""
 
     def _put(self, key: str, value: bytes) -> None:
         self._bytes += len(value) - len(self._values.get(key, b""))
-        if len(self._values) >= _MAX_KEYS or self._bytes > _MAX_BYTES:
-            raise ProtocolError("more in the store than ranks may keep there")
         self._values[key] = value

@@ -1,7 +1,7 @@
 """The network: matches operations, delivers results, and knows at any moment who waits for what.
 
-Ranks post operations and, later, wait for them. What depends on timing (any-source matches, `is_completed`, counters
-in the store) is decided only at quiescence (`kit.world.quiescence`).
+Ranks post operations and, later, wait for them. What depends on timing (any-source matches, waits for any of several
+operations, `is_completed`, changes and questions to the store) is decided only at quiescence (`kit.world.quiescence`).
 """
 
 from __future__ import annotations
@@ -231,10 +231,8 @@ class Switchboard:
             state.rank, int(header["id"]), tuple(int(seq) for seq in header["seqs"]), str(header["site"])[:200],
             state.clock, timeout_s=float(timeout) if timeout is not None else None,
         )  # fmt: skip
-        for seq in wait.seqs if self._enter(state, wait) else ():
-            if state.open[seq].matched:
-                self._serve_waits(state, state.open[seq])
-                return
+        if self._enter(state, wait) and state.open[wait.seqs[0]].matched:
+            self._serve_waits(state, state.open[wait.seqs[0]])
 
     def _poll(self, state: RankState, header: dict[str, Any]) -> None:
         wait = Wait(
@@ -243,13 +241,14 @@ class Switchboard:
         self._enter(state, wait)
 
     def _serve_waits(self, state: RankState, op: Issued) -> None:
-        """Deliver a matched operation to a wait of its rank, if there is one. Polls are served at quiescence."""
+        """Deliver a matched operation to a wait for it alone. Polls and waits for several wait for quiescence."""
         for wait in state.waits.values():
-            if op.seq in wait.seqs and not wait.poll:
-                self._deliver(state, wait, op)
+            if wait.seqs == (op.seq,) and not wait.poll:
+                self.deliver(state, wait, op)
                 return
 
-    def _deliver(self, state: RankState, wait: Wait, op: Issued) -> None:
+    def deliver(self, state: RankState, wait: Wait, op: Issued) -> None:
+        """The wait is over: its rank gets what this operation brought."""
         del state.waits[wait.request]
         del state.open[op.seq]
         for other in [other for other in state.waits.values() if op.seq in other.seqs]:
@@ -283,7 +282,7 @@ class Switchboard:
         op = state.open[wait.seqs[0]]
         state.events.append(Event("poll", op.order))
         if op.matched:
-            self._deliver(state, wait, op)
+            self.deliver(state, wait, op)
             return
         self.fruitless_polls += 1
         del state.waits[wait.request]
@@ -292,6 +291,7 @@ class Switchboard:
     def give_up(self, state: RankState, wait: Wait, message: str) -> None:
         """The wait raises in the rank."""
         state.timed_out = message
+        state.events.append(Event("timeout", state.open[wait.seqs[0]].order, seconds=wait.timeout_s or 0.0))
         for seq in wait.seqs:
             state.open[seq].given_up = True
         del state.waits[wait.request]
@@ -301,7 +301,13 @@ class Switchboard:
 
     def _store(self, state: RankState, header: dict[str, Any], payload: bytearray) -> None:
         request = StoreRequest.read(header, bytes(payload), state.rank, state.clock)
-        if self.store.is_free_of_races(request):
+        self.store.promise(request)
+        if request.what == "set" and self.store.decide_at_quiescence:
+            # The rank goes on; what it set is seen from the next quiescence on.
+            state.queued_sets.append((request, (state.rank, len(state.events))))
+            state.events.append(Event("store", what=request.title(), site=request.site))
+            self._reply(state.rank, {"id": request.request}, (), ())
+        elif self.store.is_free_of_races(request) and not state.queued_sets:
             self._answer_store(state, request)
             self._wake_store_waits()
         else:
@@ -311,7 +317,7 @@ class Switchboard:
 
     def _answer_store(self, state: RankState, request: StoreRequest) -> None:
         state.store_waits.pop(request.request, None)
-        after = self.store.writers(request.keys) if self.store.blocks(request) else ()
+        after = self.store.writers(request)
         fields, blob = self.store.apply(request)
         self.store.note_writer(request, (state.rank, len(state.events)))
         state.events.append(Event("store", what=request.title(), after=after, site=request.site))
@@ -320,9 +326,17 @@ class Switchboard:
 
     def _wake_store_waits(self) -> None:
         for state in self.ranks:
-            for request in list(state.store_waits.values()):
+            for request in list(state.store_waits.values()) if not state.queued_sets else ():
                 if self.store.blocks(request) and self.store.has(request.keys):
                     self._answer_store(state, request)
+
+    def apply_set(self, state: RankState) -> None:
+        """The first of what the rank has set is there now."""
+        request, position = state.queued_sets.popleft()
+        self.store.apply(request)
+        self.store.note_writer(request, position)
+        self.fruitless_polls = 0
+        self._wake_store_waits()
 
     def answer_and_wake(self, state: RankState, request: StoreRequest) -> None:
         self._answer_store(state, request)
@@ -331,6 +345,8 @@ class Switchboard:
     def give_up_store(self, state: RankState, request: StoreRequest, message: str) -> None:
         """The request raises in the rank."""
         state.timed_out = message
+        waited_s = request.timeout_s or 0.0
+        state.events.append(Event("store", seconds=waited_s, what=request.title(), site=request.site))
         del state.store_waits[request.request]
         self._reply(state.rank, {"id": request.request, "error": message, "type": "StoreTimeout"}, (), ())
 

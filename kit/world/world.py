@@ -176,6 +176,7 @@ class World:
             zygote=zygote,
             order_seed=self.order_seed,
         )
+        loop.board.quiescence.clocks.hardware = self.profile
         services.attach(loop, self.services)
         ledger = memory.attach(loop)
         strikes.attach(loop)
