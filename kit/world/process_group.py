@@ -74,6 +74,17 @@ class SwitchboardGroup(dist.ProcessGroup):
         self._name, self._description = str(name), ""
         self._key = f"{name}:{','.join(map(str, self._members))}"
 
+    @property
+    def _device_types(self) -> list[torch.device]:
+        """What torch asks before it broadcasts a state dict or saves one in the background."""
+        return [torch.device("cpu")]
+
+    def _get_backend(self, device: torch.device) -> SwitchboardGroup:
+        """The group is its own backend, for the one device that it has."""
+        if torch.device(device).type != "cpu":
+            raise RuntimeError(f"no backend for {device}; the ranks have CPU tensors only")
+        return self
+
     # -- one operation ------------------------------------------------------------------------------------
 
     def _issue(
