@@ -103,18 +103,21 @@ class Launches:
             }
             for rank in range(world_size)
         ]
+        services = scenario.services(problem, world_size) if scenario.services is not None else {}
         with tempfile.TemporaryDirectory(prefix="shardkit-", ignore_cleanup_errors=True) as empty:
             world = World(
                 world_size,
                 transport=transport,
                 deadline_s=scenario.deadline_s,
                 zygote=self.zygote(),
+                services=services,
+                profile=scenario.profile(world_size) if scenario.profile is not None else "ideal",
                 seed=derived_seed(self.seed, scenario, world_size, "ranks"),
                 cwd=empty,
                 env=clean_environment(empty),
             )
             result = world.run(on_rank, jobs)
-        return Run(scenario, problem, result, self.seed)
+        return Run(scenario, problem, result, self.seed, services)
 
 
 def clean_environment(home: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     import torch
 
+    from kit.hardware import Profile
     from kit.world import Finding, Result, Timeline, Trace
 
 PROOFS = ("values", "traffic", "memory", "time", "discipline")
@@ -40,7 +41,9 @@ class Scenario:
     rank_inputs(problem, rank) -> tree: what that rank would own in a real job; the only part that reaches it.
     expected(problem) -> tree: the unsharded answer; computed after the ranks are dead, once, when it is asked for.
     services(problem, world_size) -> {name: callable}: what the deciding process computes for ranks, which call it by
-    `kit.world.inside.call(name, ...)`: layers that charge the clock and whose weights no rank has (`kit.world.services`).
+    `kit.world.inside.call(name, ...)`: layers that charge the clock and whose weights no rank has; see
+    `kit.world.services`.
+    profile(world_size): the hardware that virtual time is reckoned with (`kit.hardware`); None: messages cost nothing.
     gloo: the world sizes that values and `completes` checks also run on gloo.
     """
 
@@ -52,6 +55,7 @@ class Scenario:
         rank_inputs: Callable[[Any, int], Any],
         expected: Callable[[Any], Any],
         services: Callable[[Any, int], Mapping[str, Callable[..., Any]]] | None = None,
+        profile: Callable[[int], Profile] | None = None,
         world_sizes: tuple[int, ...] = (1, 2, 3, 4),
         gloo: tuple[int, ...] = (2, 4),
         deadline_s: float = 20.0,
@@ -67,6 +71,7 @@ class Scenario:
         self.rank_inputs = rank_inputs
         self.expected = expected
         self.services = services
+        self.profile = profile
         self.world_sizes = tuple(dict.fromkeys(world_sizes))
         self.gloo = tuple(dict.fromkeys(gloo))
         self.deadline_s = deadline_s

@@ -1,11 +1,14 @@
 """Checks of dp/bucketed."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 
-from kit.grading import Scenario, compare, fail
+from kit.grading import Charged, Scenario, call, compare, fail, mark
 
 
 def state_of(module):
@@ -54,25 +57,120 @@ def plus(tree, other):
     return other if tree is None else {name: tree[name] + other[name] for name in tree}
 
 
-# A mark is a tiny scatter, for which a solution has no use: it cuts a rank's trace into parts.
+# --- time: between the layers whose gradients travel, layers that the deciding process computes and charges ---
+
+FORWARD_S, BACKWARD_S = 1.0, 2.0  # virtual seconds of one layer
+# An all_reduce of S bytes takes S / 480 s. Gradients of 48, 60, 40 and 192 numbers take 0.8, 1, 0.67 and 3.2 s: the
+# last layer's is longer than a layer's backward, and still all but the first layer's can be done when backward ends.
+REDUCED_BYTES_PER_S = 480.0
+SLACK_S = 0.01  # for polls, which cost a microsecond each
+# 629 bytes, for gradients of 384, 480, 320, 1536 bytes, so that every right bucket ends where a layer of these ends:
+# from the last, [1536], [320], [480], [384], or [1536], [320, 480], [384] if a bucket closes upon passing the cap.
+TIMED_BUCKET_SIZE_MB = 0.0006
+WIDTHS = (4, 12, 5, 8, 24)
+NUM_LAYERS = len(WIDTHS) - 1
+NUM_TIMED_STEPS = 2
 
 
-def mark():
-    one = torch.zeros(1, dtype=torch.uint8)
-    dist.scatter(one.clone(), [one] * dist.get_world_size() if dist.get_rank() == 0 else None, src=0)
-
-
-class MarkInBackward(torch.autograd.Function):
-    """The identity; backward leaves a mark when it comes through."""
+class Charge(torch.autograd.Function):
+    """A layer of the deciding process: backward cannot pass it without waiting until it has been computed."""
 
     @staticmethod
-    def forward(ctx, x):
-        return x.view_as(x)
+    def forward(ctx, x, layer):
+        ctx.layer = layer
+        ctx.save_for_backward(x)
+        return call("layer", "forward", layer, x.detach())
 
     @staticmethod
-    def backward(ctx, grad):
-        mark()
-        return grad
+    def backward(ctx, gy):
+        (x,) = ctx.saved_tensors
+        return call("layer", "backward", ctx.layer, x.detach(), gy), None
+
+
+class Tower(nn.Module):
+    """Linear layers, each followed by `between(x, layer)`; at the top a frozen one, of which no gradient ever comes."""
+
+    def __init__(self, between):
+        super().__init__()
+        self.between = between
+        self.layers = nn.ModuleList(nn.Linear(*sides, bias=False, dtype=torch.float64) for sides in pairwise(WIDTHS))
+        self.frozen = nn.Linear(WIDTHS[-1], 2, dtype=torch.float64).requires_grad_(False)
+
+    def forward(self, x):
+        for layer, linear in enumerate(self.layers):
+            x = self.between(linear(x), layer)
+        return self.frozen(x)
+
+
+def layer_of(secrets):
+    """y = tanh(x A) of each layer. Who calls it pays, and has no other way to A."""
+
+    def layer(rank, method, index, x, gy=None):
+        y = torch.tanh(x @ secrets[index])
+        if method == "forward":
+            return Charged(y, FORWARD_S, "F", f"layer {index}")
+        return Charged((gy * (1 - y**2)) @ secrets[index].t(), BACKWARD_S, "B", f"layer {index}")
+
+    return layer
+
+
+def services(problem, world_size):
+    return {"layer": layer_of(problem["secrets"])}
+
+
+def network(world_size):
+    """The links on which an all_reduce of S bytes takes S / REDUCED_BYTES_PER_S seconds at this world size."""
+    from kit.hardware import Tier, profile  # here, since ranks import this file too
+
+    link = Tier(0.0, REDUCED_BYTES_PER_S * 2 * max(world_size - 1, 1) / world_size)
+    return replace(profile("ideal"), name="slow", inside=link, between=link)
+
+
+def draw_tower(rng, world_size):
+    def randn(*shape):
+        return torch.randn(*shape, generator=rng, dtype=torch.float64)
+
+    return {
+        "secrets": [randn(width, width) / width**0.5 for width in WIDTHS[1:]],
+        "towers": [draw_state(Tower(None), rng) for _ in range(world_size)],
+        "timed_batches": [[randn(3, WIDTHS[0]) for _ in range(NUM_TIMED_STEPS)] for _ in range(world_size)],
+    }
+
+
+def tower_loss(module, x):
+    return module(x).pow(2).sum()
+
+
+def timed_train(solution, inputs):
+    """A step with no gradient yet, and one more: what the first has left behind must not hold up the second."""
+    module = Tower(Charge.apply)
+    load(module, inputs["tower"])
+    ddp = solution.DDPBucketed(module, TIMED_BUCKET_SIZE_MB)
+    returned = []
+    for step, x in enumerate(inputs["timed_batches"], start=1):
+        dist.barrier()
+        mark(f"step {step}")
+        ddp.zero_grad()
+        tower_loss(ddp, x).backward()
+        ddp.finish_gradient_synchronization()
+        mark(f"step {step} done")
+        returned.append(gradients(ddp.module))
+    return returned
+
+
+def timed_expected(problem):
+    """For each step the means over ranks."""
+    module = Tower(lambda x, layer: torch.tanh(x @ problem["secrets"][layer]))
+    load(module, problem["towers"][0])
+    means = []
+    for batches in zip(*problem["timed_batches"], strict=True):
+        local = []
+        for x in batches:
+            module.zero_grad()
+            tower_loss(module, x).backward()
+            local.append(gradients(module))
+        means.append(mean_of(local))
+    return means
 
 
 # --- several steps of a model with everything that a state can consist of ---
@@ -81,10 +179,7 @@ class MarkInBackward(torch.autograd.Function):
 ZERO_GRAD = (True, False, True, None, None)
 OPTIMIZER_STEP_AFTER = 1
 FROZEN = ("frozen.weight", "frozen.bias")
-# The trainable parameters in reverse order of parameters(); backward leaves its mark between the two groups.
-ABOVE_MARK = ("head.weight", "upper.bias", "upper.weight", "norm.bias", "norm.weight")
-BELOW_MARK = ("lower.bias", "lower.weight", "embedding.weight", "scale")
-# 419 bytes, for gradients of 240, 40, 280, 56, 56 | 56, 336, 528, 48 bytes. A MB of 10**6 bytes gives the same buckets.
+# 419 bytes, for gradients of 240, 40, 280, 56, 56, 56, 336, 528, 48 bytes. A MB of 10**6 bytes gives the same buckets.
 BUCKET_SIZE_MB = 0.0004
 
 
@@ -100,9 +195,8 @@ class Head(nn.Module):
 class Classifier(nn.Module):
     """Tied embedding and output, BatchNorm, a frozen layer, a transposed weight, a buffer outside state_dict()."""
 
-    def __init__(self, in_backward=lambda x: x):
+    def __init__(self):
         super().__init__()
-        self.in_backward = in_backward
         self.scale = nn.Parameter(torch.zeros(6, dtype=torch.float64))
         self.embedding = nn.Embedding(11, 6, dtype=torch.float64)
         self.lower = nn.Linear(6, 7, dtype=torch.float64)
@@ -116,7 +210,7 @@ class Classifier(nn.Module):
 
     def forward(self, tokens, *, temperature):
         x = torch.tanh(self.lower(self.scale * self.embedding(tokens).mean(dim=1)))
-        x = self.frozen(self.norm(self.in_backward(x)))
+        x = self.frozen(self.norm(x))
         x = self.head(torch.tanh(self.upper(x))) + self.shift
         return {"logits": self.output(x) / temperature}
 
@@ -140,27 +234,33 @@ def train_problem(rng, world_size):
         "states": [draw_state(Classifier(), rng) for _ in range(world_size)],
         "batches": [[draw_batch(rng, rank) for _ in ZERO_GRAD] for rank in range(world_size)],
         "seed": int(torch.randint(0, 2**31, (), generator=rng)),
+        **draw_tower(rng, world_size),
     }
 
 
 def train_inputs(problem, rank):
-    return {"state": problem["states"][rank], "batches": problem["batches"][rank], "seed": problem["seed"]}
+    return {
+        "state": problem["states"][rank],
+        "batches": problem["batches"][rank],
+        "seed": problem["seed"],
+        "tower": problem["towers"][rank],
+        "timed_batches": problem["timed_batches"][rank],
+    }
 
 
 def train(solution, inputs):
-    module = Classifier(MarkInBackward.apply)
+    module = Classifier()
     load(module, inputs["state"])
     torch.manual_seed(inputs["seed"])
     ddp = solution.DDPBucketed(module, BUCKET_SIZE_MB)
-    mark()
+    mark("constructed")
     returned = {"initial": snapshot(state_of(ddp.module)), "gradients": []}
     for backward, batch in enumerate(inputs["batches"]):
         if ZERO_GRAD[backward] is not None:
             ddp.zero_grad(set_to_none=ZERO_GRAD[backward])
         loss_of(ddp, batch).backward()
-        mark()
         ddp.finish_gradient_synchronization()
-        mark()
+        mark(f"backward {backward + 1}")
         returned["gradients"].append(gradients(ddp.module))
         if backward == OPTIMIZER_STEP_AFTER:
             returned["buffers"] = snapshot(ddp.module.named_buffers())
@@ -171,20 +271,20 @@ def train(solution, inputs):
     returned["draw"] = torch.rand(4)
     returned["default_dtype"] = torch.get_default_dtype()
     returned["grad_enabled"] = torch.is_grad_enabled()
+    returned["timed"] = timed_train(solution, inputs)
     returned["in_one_bucket"] = train_in_one_bucket(solution, inputs)
     return returned
 
 
 def train_in_one_bucket(solution, inputs):
     """The first backward once more, with bucket_size_mb=None."""
-    module = Classifier(MarkInBackward.apply)
+    module = Classifier()
     load(module, inputs["state"])
     ddp = solution.DDPBucketed(module, None)
-    mark()
+    mark("constructed again")
     loss_of(ddp, inputs["batches"][0]).backward()
-    mark()
     ddp.finish_gradient_synchronization()
-    mark()
+    mark("in one bucket")
     return gradients(ddp.module)
 
 
@@ -213,6 +313,7 @@ def train_expected(problem):
                 for name, param in replica.named_parameters():
                     param.grad = total.get(name)
                 descend(replica)
+    result["timed"] = timed_expected(problem)
     result["draw"] = torch.rand(4, generator=torch.Generator().manual_seed(problem["seed"]))
     return result
 
@@ -222,6 +323,8 @@ TRAIN = Scenario(
     problem=train_problem,
     rank_inputs=train_inputs,
     expected=train_expected,
+    services=services,
+    profile=network,
     world_sizes=(1, 2, 3, 4),
     gloo=(2, 4),
     deadline_s=20,
@@ -253,6 +356,8 @@ def test_every_rank_starts_as_rank_0(run):
 def test_gradients_are_the_mean(run):
     """After finish, every .grad on every rank is the mean over ranks."""
     compare_gradients(run, [k for k, zero_grad in enumerate(ZERO_GRAD) if zero_grad is not None])
+    for rank, returned in enumerate(run.ranks):
+        compare(returned["timed"], run.expected["timed"], what="gradient", rank=rank, world_size=run.world_size)
 
 
 @TRAIN.check("values")
@@ -319,25 +424,23 @@ def test_none_is_one_bucket(run):
         )
 
 
-def cut_at_marks(run, rank):
-    """The operations of a rank as lists, one for each stretch between two marks."""
-    parts = [[]]
-    for operation in run.trace.operations(rank):
-        if operation.name == "scatter":
-            parts.append([])
-        else:
-            parts[-1].append(operation)
-    if len(parts) != 2 + 3 * len(ZERO_GRAD) + 4:
-        fail(f"rank {rank}: used scatter, for which there is no need")
+def operations_until(run, rank):
+    """Each mark's name, and the operations that the rank issued since the mark before it."""
+    operations, parts, part = run.trace.operations(rank), {}, []
+    for event in run.trace.events(rank):
+        if event.kind == "issue":
+            part.append(operations[event.operation])
+        elif event.kind == "mark":
+            parts[event.what], part = part, []
     return parts
 
 
 def backwards_of(run, rank):
-    """For each backward: where it is, the cap in bytes, and operations above the mark, below it, and in finish."""
-    parts = cut_at_marks(run, rank)
+    """For each backward: where it is, the cap in bytes, and its operations."""
+    parts = operations_until(run, rank)
     for number in range(1, len(ZERO_GRAD) + 1):
-        yield f"rank {rank}, backward {number}", BUCKET_SIZE_MB * 2**20, parts[3 * number - 2 : 3 * number + 1]
-    yield f"rank {rank}, bucket_size_mb=None", float("inf"), parts[-4:-1]
+        yield f"rank {rank}, backward {number}", BUCKET_SIZE_MB * 2**20, parts[f"backward {number}"]
+    yield f"rank {rank}, bucket_size_mb=None", float("inf"), parts["in one bucket"]
 
 
 def only(operations, allowed, where):
@@ -384,12 +487,12 @@ def test_state_is_broadcast_once(run):
     least = sum(sizes_of(state.values()))
     most = least + sum(sizes_of([state["embedding.weight"]]))  # the tied weight may go under both of its names
     for rank in range(run.world_size):
-        in_init = only(cut_at_marks(run, rank)[0], ("broadcast", "barrier"), f"rank {rank}, __init__")
+        in_init = only(operations_until(run, rank)["constructed"], ("broadcast", "barrier"), f"rank {rank}, __init__")
         num_bytes = sum(op.nbytes for op in in_init if op.name == "broadcast")
         if not least <= num_bytes <= most:
             fail(f"rank {rank}: __init__ broadcast {num_bytes} bytes; all parameters and buffers are {least}")
-        for where, _, parts in backwards_of(run, rank):
-            later = [op for part in parts for op in part if op.name == "broadcast"]
+        for where, _, operations in backwards_of(run, rank):
+            later = [op for op in operations if op.name == "broadcast"]
             if later:
                 fail(f"{where}: {len(later)} broadcasts, the first of {later[0].nbytes} bytes")
 
@@ -399,11 +502,11 @@ def test_buckets_are_filled_up_to_the_cap(run):
     """Buckets fill in reverse order of parameters(), and close before or upon passing the cap; a MB is 2**20 bytes."""
     if run.world_size == 1:
         return  # alone, a rank may leave the all_reduces out
-    sizes = sizes_of(run.expected["means"][0][name] for name in (*ABOVE_MARK, *BELOW_MARK))
+    sizes = sizes_of(reversed(run.expected["means"][0].values()))
     for rank in range(run.world_size):
-        for where, cap, parts in backwards_of(run, rank):
-            operations = only([op for part in parts for op in part if op.name != "broadcast"], ("all_reduce",), where)
-            sent = [op.nbytes for op in operations]
+        for where, cap, operations in backwards_of(run, rank):
+            reductions = only([op for op in operations if op.name != "broadcast"], ("all_reduce",), where)
+            sent = [op.nbytes for op in reductions]
             buckets = cut_into_buckets(sent, sizes) or not_the_gradients(where, sent, sizes)
             for bucket, following in zip(buckets, [*buckets[1:], None], strict=True):
                 if sum(bucket[:-1]) > cap:
@@ -418,56 +521,22 @@ def test_buckets_are_filled_up_to_the_cap(run):
                     )
 
 
-@TRAIN.check("traffic")
-def test_reductions_start_during_backward(run):
-    """Half way down the model, the buckets that are full are on the wire already; finish starts the last at most."""
+@TRAIN.check("time")
+def test_only_the_last_bucket_is_exposed(run):
+    """A step on a slow network takes no longer than its compute and the last bucket's all_reduce."""
     if run.world_size == 1:
-        return
-    means = run.expected["means"][0]
-    sizes = sizes_of(means[name] for name in (*ABOVE_MARK, *BELOW_MARK))
-    num_ready_bytes = sum(sizes_of(means[name] for name in ABOVE_MARK))
-    for rank in range(run.world_size):
-        for where, _, parts in backwards_of(run, rank):
-            above, below, in_finish = ([op.nbytes for op in part if op.name == "all_reduce"] for part in parts)
-            buckets = cut_into_buckets([*above, *below, *in_finish], sizes)
-            if buckets is None:
-                return  # the check above has said it
-            if len(in_finish) > 1:
-                fail(
-                    f"{where}: {len(in_finish)} of {len(buckets)} buckets were started in finish, though all but the "
-                    "last were full before backward was over"
-                )
-            num_bytes = num_full = 0
-            for bucket in buckets:
-                num_bytes += sum(bucket)
-                num_full += num_bytes <= num_ready_bytes
-            if len(above) < num_full:
-                fail(
-                    f"{where}: when backward was half way down the model, {num_full} of {len(buckets)} buckets were "
-                    f"full, and {len(above)} had been started"
-                )
-
-
-@TRAIN.check("discipline")
-def test_backward_does_not_wait(run):
-    """Hooks start all_reduces and do not wait for them: backward goes on while they are in flight."""
-    if run.world_size == 1:
-        return
-    for rank in range(run.world_size):
-        num_marks, flying = 0, set()
-        operations = run.trace.operations(rank)
-        for event in [e for e in run.trace.events(rank) if e.kind in ("issue", "wait")]:
-            operation = operations[event.operation]
-            if operation.name == "scatter" and event.kind == "issue":
-                num_marks += 1
-                flying = set()  # what is started next is above the mark in the model, if num_marks % 3 == 1
-            elif operation.name == "all_reduce" and event.kind == "issue":
-                flying.add(event.operation)
-            elif event.operation in flying and num_marks % 3 == 1 and num_marks < 3 * len(ZERO_GRAD):
-                fail(
-                    f"rank {rank}, backward {num_marks // 3 + 1}: waited for an all_reduce while backward had half of "
-                    "the model still to do; start it with async_op=True and wait in finish"
-                )
+        return  # nobody to talk to
+    compute_s = NUM_LAYERS * (FORWARD_S + BACKWARD_S)
+    # The last bucket is the first layer's. It is full when backward ends, so nothing is left to hide it behind.
+    exposed_s = sum(sizes_of([run.expected["timed"][0]["layers.0.weight"]])) / REDUCED_BYTES_PER_S
+    for step in range(1, NUM_TIMED_STEPS + 1):
+        part = run.timeline.between(f"step {step}", f"step {step} done")
+        if part.makespan_s > compute_s + exposed_s + SLACK_S:
+            fail(
+                f"step {step} took {part.makespan_s:.2f} s, expected {compute_s:g} s of compute and at most "
+                f"{exposed_s:.2f} s in which a rank stands and waits; start each all_reduce as soon as its "
+                "bucket is full, and wait for it in finish"
+            )
 
 
 @TRAIN.check("discipline")

@@ -1,11 +1,14 @@
 """Checks of dp/overlap."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 
-from kit.grading import Scenario, compare, fail
+from kit.grading import Charged, Scenario, call, compare, fail, mark
 
 
 def state_of(module):
@@ -54,25 +57,117 @@ def plus(tree, other):
     return other if tree is None else {name: tree[name] + other[name] for name in tree}
 
 
-# A mark is a tiny scatter, for which a solution has no use: it cuts a rank's trace into parts.
+# --- time: between the layers whose gradients travel, layers that the deciding process computes and charges ---
+
+FORWARD_S, BACKWARD_S = 1.0, 2.0  # virtual seconds of one layer
+# An all_reduce of S bytes takes S / 480 s. Gradients of 60, 65, 48 and 216 numbers take 1, 1.08, 0.8 and 3.6 s: the
+# last layer's is longer than a layer's backward, and still all but the first layer's can be done when backward ends.
+REDUCED_BYTES_PER_S = 480.0
+SLACK_S = 0.01  # for polls, which cost a microsecond each; the smallest gradient takes 0.08 s
+WIDTHS = (4, 12, 5, 8, 24)
+NUM_LAYERS = len(WIDTHS) - 1
+NUM_TIMED_STEPS = 2
 
 
-def mark():
-    one = torch.zeros(1, dtype=torch.uint8)
-    dist.scatter(one.clone(), [one] * dist.get_world_size() if dist.get_rank() == 0 else None, src=0)
-
-
-class MarkInBackward(torch.autograd.Function):
-    """The identity; backward leaves a mark when it comes through."""
+class Charge(torch.autograd.Function):
+    """A layer of the deciding process: backward cannot pass it without waiting until it has been computed."""
 
     @staticmethod
-    def forward(ctx, x):
-        return x.view_as(x)
+    def forward(ctx, x, layer):
+        ctx.layer = layer
+        ctx.save_for_backward(x)
+        return call("layer", "forward", layer, x.detach())
 
     @staticmethod
-    def backward(ctx, grad):
-        mark()
-        return grad
+    def backward(ctx, gy):
+        (x,) = ctx.saved_tensors
+        return call("layer", "backward", ctx.layer, x.detach(), gy), None
+
+
+class Tower(nn.Module):
+    """Linear layers, each followed by `between(x, layer)`; at the top a frozen one, of which no gradient ever comes."""
+
+    def __init__(self, between):
+        super().__init__()
+        self.between = between
+        self.layers = nn.ModuleList(nn.Linear(*sides, dtype=torch.float64) for sides in pairwise(WIDTHS))
+        self.frozen = nn.Linear(WIDTHS[-1], 2, dtype=torch.float64).requires_grad_(False)
+
+    def forward(self, x):
+        for layer, linear in enumerate(self.layers):
+            x = self.between(linear(x), layer)
+        return self.frozen(x)
+
+
+def layer_of(secrets):
+    """y = tanh(x A) of each layer. Who calls it pays, and has no other way to A."""
+
+    def layer(rank, method, index, x, gy=None):
+        y = torch.tanh(x @ secrets[index])
+        if method == "forward":
+            return Charged(y, FORWARD_S, "F", f"layer {index}")
+        return Charged((gy * (1 - y**2)) @ secrets[index].t(), BACKWARD_S, "B", f"layer {index}")
+
+    return layer
+
+
+def services(problem, world_size):
+    return {"layer": layer_of(problem["secrets"])}
+
+
+def network(world_size):
+    """The links on which an all_reduce of S bytes takes S / REDUCED_BYTES_PER_S seconds at this world size."""
+    from kit.hardware import Tier, profile  # here, since ranks import this file too
+
+    link = Tier(0.0, REDUCED_BYTES_PER_S * 2 * max(world_size - 1, 1) / world_size)
+    return replace(profile("ideal"), name="slow", inside=link, between=link)
+
+
+def draw_tower(rng, world_size):
+    def randn(*shape):
+        return torch.randn(*shape, generator=rng, dtype=torch.float64)
+
+    return {
+        "secrets": [randn(width, width) / width**0.5 for width in WIDTHS[1:]],
+        "towers": [draw_state(Tower(None), rng) for _ in range(world_size)],
+        "timed_batches": [[randn(3, WIDTHS[0]) for _ in range(NUM_TIMED_STEPS)] for _ in range(world_size)],
+    }
+
+
+def tower_loss(module, x):
+    return module(x).pow(2).sum()
+
+
+def timed_train(solution, inputs):
+    """A step with no gradient yet, and one more: what the first has left behind must not hold up the second."""
+    module = Tower(Charge.apply)
+    load(module, inputs["tower"])
+    ddp = solution.DDPIndividualParameters(module)
+    returned = []
+    for step, x in enumerate(inputs["timed_batches"], start=1):
+        dist.barrier()
+        mark(f"step {step}")
+        ddp.zero_grad()
+        tower_loss(ddp, x).backward()
+        ddp.finish_gradient_synchronization()
+        mark(f"step {step} done")
+        returned.append(gradients(ddp.module))
+    return returned
+
+
+def timed_expected(problem):
+    """For each step the means over ranks."""
+    module = Tower(lambda x, layer: torch.tanh(x @ problem["secrets"][layer]))
+    load(module, problem["towers"][0])
+    means = []
+    for batches in zip(*problem["timed_batches"], strict=True):
+        local = []
+        for x in batches:
+            module.zero_grad()
+            tower_loss(module, x).backward()
+            local.append(gradients(module))
+        means.append(mean_of(local))
+    return means
 
 
 # --- several steps of a model with everything that a state can consist of ---
@@ -81,7 +176,6 @@ class MarkInBackward(torch.autograd.Function):
 ZERO_GRAD = (True, False, True, None, None)
 OPTIMIZER_STEP_AFTER = 1
 FROZEN = ("frozen.weight", "frozen.bias")
-ABOVE_MARK = ("norm.weight", "norm.bias", "upper.weight", "upper.bias", "head.weight")
 
 
 class Head(nn.Module):
@@ -96,9 +190,8 @@ class Head(nn.Module):
 class Classifier(nn.Module):
     """Tied embedding and output, BatchNorm, a frozen layer, a transposed weight, a buffer outside state_dict()."""
 
-    def __init__(self, in_backward=lambda x: x):
+    def __init__(self):
         super().__init__()
-        self.in_backward = in_backward
         self.embedding = nn.Embedding(11, 6, dtype=torch.float64)
         self.lower = nn.Linear(6, 7, dtype=torch.float64)
         self.norm = nn.BatchNorm1d(7, dtype=torch.float64)
@@ -111,7 +204,7 @@ class Classifier(nn.Module):
 
     def forward(self, tokens, *, temperature):
         x = torch.tanh(self.lower(self.embedding(tokens).mean(dim=1)))
-        x = self.frozen(self.norm(self.in_backward(x)))
+        x = self.frozen(self.norm(x))
         x = self.head(torch.tanh(self.upper(x))) + self.shift
         return {"logits": self.output(x) / temperature}
 
@@ -135,27 +228,33 @@ def train_problem(rng, world_size):
         "states": [draw_state(Classifier(), rng) for _ in range(world_size)],
         "batches": [[draw_batch(rng, rank) for _ in ZERO_GRAD] for rank in range(world_size)],
         "seed": int(torch.randint(0, 2**31, (), generator=rng)),
+        **draw_tower(rng, world_size),
     }
 
 
 def train_inputs(problem, rank):
-    return {"state": problem["states"][rank], "batches": problem["batches"][rank], "seed": problem["seed"]}
+    return {
+        "state": problem["states"][rank],
+        "batches": problem["batches"][rank],
+        "seed": problem["seed"],
+        "tower": problem["towers"][rank],
+        "timed_batches": problem["timed_batches"][rank],
+    }
 
 
 def train(solution, inputs):
-    module = Classifier(MarkInBackward.apply)
+    module = Classifier()
     load(module, inputs["state"])
     torch.manual_seed(inputs["seed"])
     ddp = solution.DDPIndividualParameters(module)
-    mark()
+    mark("constructed")
     returned = {"initial": snapshot(state_of(ddp.module)), "gradients": []}
     for backward, batch in enumerate(inputs["batches"]):
         if ZERO_GRAD[backward] is not None:
             ddp.zero_grad(set_to_none=ZERO_GRAD[backward])
         loss_of(ddp, batch).backward()
-        mark()
         ddp.finish_gradient_synchronization()
-        mark()
+        mark(f"backward {backward + 1}")
         returned["gradients"].append(gradients(ddp.module))
         if backward == OPTIMIZER_STEP_AFTER:
             returned["buffers"] = snapshot(ddp.module.named_buffers())
@@ -166,6 +265,7 @@ def train(solution, inputs):
     returned["draw"] = torch.rand(4)
     returned["default_dtype"] = torch.get_default_dtype()
     returned["grad_enabled"] = torch.is_grad_enabled()
+    returned["timed"] = timed_train(solution, inputs)
     return returned
 
 
@@ -194,6 +294,7 @@ def train_expected(problem):
                 for name, param in replica.named_parameters():
                     param.grad = total.get(name)
                 descend(replica)
+    result["timed"] = timed_expected(problem)
     result["draw"] = torch.rand(4, generator=torch.Generator().manual_seed(problem["seed"]))
     return result
 
@@ -203,6 +304,8 @@ TRAIN = Scenario(
     problem=train_problem,
     rank_inputs=train_inputs,
     expected=train_expected,
+    services=services,
+    profile=network,
     world_sizes=(1, 2, 3, 4),
     gloo=(2, 4),
     deadline_s=20,
@@ -234,6 +337,8 @@ def test_every_rank_starts_as_rank_0(run):
 def test_gradients_are_the_mean(run):
     """After finish, every .grad on every rank is the mean over ranks."""
     compare_gradients(run, [k for k, zero_grad in enumerate(ZERO_GRAD) if zero_grad is not None])
+    for rank, returned in enumerate(run.ranks):
+        compare(returned["timed"], run.expected["timed"], what="gradient", rank=rank, world_size=run.world_size)
 
 
 @TRAIN.check("values")
@@ -285,17 +390,15 @@ def test_buffers_stay_local_after_construction(run):
         )
 
 
-def cut_at_marks(run, rank):
-    """Operations of __init__, and for each backward three lists: above the mark in the model, below it, in finish."""
-    parts = [[]]
-    for operation in run.trace.operations(rank):
-        if operation.name == "scatter":
-            parts.append([])
-        else:
-            parts[-1].append(operation)
-    if len(parts) != 2 + 3 * len(ZERO_GRAD):
-        fail(f"rank {rank}: used scatter, for which there is no need")
-    return parts[0], [tuple(parts[1 + 3 * k : 4 + 3 * k]) for k in range(len(ZERO_GRAD))]
+def operations_until(run, rank):
+    """Each mark's name, and the operations that the rank issued since the mark before it."""
+    operations, parts, part = run.trace.operations(rank), {}, []
+    for event in run.trace.events(rank):
+        if event.kind == "issue":
+            part.append(operations[event.operation])
+        elif event.kind == "mark":
+            parts[event.what], part = part, []
+    return parts
 
 
 def only(operations, allowed, where):
@@ -319,12 +422,12 @@ def test_state_is_broadcast_once(run):
     least = sum(sizes_of(state.values()))
     most = least + sum(sizes_of([state["embedding.weight"]]))  # the tied weight may go under both of its names
     for rank in range(run.world_size):
-        in_init, backwards = cut_at_marks(run, rank)
-        only(in_init, ("broadcast", "barrier"), f"rank {rank}, __init__")
+        parts = operations_until(run, rank)
+        in_init = only(parts["constructed"], ("broadcast", "barrier"), f"rank {rank}, __init__")
         num_bytes = sum(op.nbytes for op in in_init if op.name == "broadcast")
         if not least <= num_bytes <= most:
             fail(f"rank {rank}: __init__ broadcast {num_bytes} bytes; all parameters and buffers are {least}")
-        later = [op for backward in backwards for part in backward for op in part if op.name == "broadcast"]
+        later = [op for k in range(len(ZERO_GRAD)) for op in parts[f"backward {k + 1}"] if op.name == "broadcast"]
         if later:
             fail(f"rank {rank}: {len(later)} broadcasts after __init__, the first of {later[0].nbytes} bytes")
 
@@ -336,9 +439,10 @@ def test_one_all_reduce_per_gradient(run):
         return  # alone, a rank may leave them out
     needed = sizes_of(run.expected["means"][0].values())
     for rank in range(run.world_size):
-        for number, parts in enumerate(cut_at_marks(run, rank)[1], start=1):
+        parts = operations_until(run, rank)
+        for number in range(1, len(ZERO_GRAD) + 1):
             where = f"rank {rank}, backward {number}"
-            operations = [op for part in parts for op in part if op.name != "broadcast"]
+            operations = [op for op in parts[f"backward {number}"] if op.name != "broadcast"]
             sent = sorted(op.nbytes for op in only(operations, ("all_reduce",), where))
             if len(sent) != len(needed):
                 fail(
@@ -349,46 +453,25 @@ def test_one_all_reduce_per_gradient(run):
                 fail(f"{where}: all_reduces of {sent} bytes, the gradients have {needed}")
 
 
-@TRAIN.check("traffic")
-def test_reductions_start_during_backward(run):
-    """Half way down the model, the upper half's gradients are on the wire already; nothing is left for finish."""
+@TRAIN.check("time")
+def test_only_the_first_layer_is_exposed(run):
+    """A step on a slow network takes no longer than its compute and the first layer's all_reduces."""
     if run.world_size == 1:
-        return
-    upper = sizes_of(run.expected["means"][0][name] for name in ABOVE_MARK)
-    for rank in range(run.world_size):
-        for number, (above, _, in_finish) in enumerate(cut_at_marks(run, rank)[1], start=1):
-            where = f"rank {rank}, backward {number}"
-            num_late = sum(op.name == "all_reduce" for op in in_finish)
-            if num_late:
-                fail(f"{where}: {num_late} all_reduces started in finish, though all gradients were ready before")
-            started = sorted(op.nbytes for op in above if op.name == "all_reduce")
-            if started != upper:
-                fail(
-                    f"{where}: when backward was half way down the model, gradients of {upper} bytes were ready, "
-                    f"and all_reduces of {started} bytes had been started"
-                )
-
-
-@TRAIN.check("discipline")
-def test_backward_does_not_wait(run):
-    """Hooks start all_reduces and do not wait for them: backward goes on while they are in flight."""
-    if run.world_size == 1:
-        return
-    for rank in range(run.world_size):
-        num_marks, flying = 0, set()
-        operations = run.trace.operations(rank)
-        for event in [e for e in run.trace.events(rank) if e.kind in ("issue", "wait")]:
-            operation = operations[event.operation]
-            if operation.name == "scatter" and event.kind == "issue":
-                num_marks += 1
-                flying = set()  # what is started next is above the mark in the model, if num_marks % 3 == 1
-            elif operation.name == "all_reduce" and event.kind == "issue":
-                flying.add(event.operation)
-            elif event.operation in flying and num_marks % 3 == 1:
-                fail(
-                    f"rank {rank}, backward {num_marks // 3 + 1}: waited for an all_reduce while backward had half of "
-                    "the model still to do; start it with async_op=True and wait in finish"
-                )
+        return  # nobody to talk to
+    compute_s = NUM_LAYERS * (FORWARD_S + BACKWARD_S)
+    # The first layer's gradient is there when backward ends, so nothing is left to hide its all_reduce behind.
+    exposed_s = (
+        sum(sizes_of(run.expected["timed"][0][name] for name in ("layers.0.weight", "layers.0.bias")))
+        / REDUCED_BYTES_PER_S
+    )
+    for step in range(1, NUM_TIMED_STEPS + 1):
+        part = run.timeline.between(f"step {step}", f"step {step} done")
+        if part.makespan_s > compute_s + exposed_s + SLACK_S:
+            fail(
+                f"step {step} took {part.makespan_s:.2f} s, expected {compute_s:g} s of compute and at most "
+                f"{exposed_s:.2f} s in which a rank stands and waits; start each all_reduce as soon as its "
+                "gradient is ready, and wait for it in finish"
+            )
 
 
 @TRAIN.check("discipline")
