@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kit.world.segments import INLINE_BYTES, RankSegments
@@ -31,6 +31,8 @@ class Connection:
         self._segment_lock = threading.Lock()
 
     def _send(self, header: dict[str, Any], blobs: Sequence[Buffer]) -> None:
+        for said in self.owed() if self.owed is not None else ():
+            self._end.send(said, ())
         read = self.segments.take_read()
         self._end.send({**header, "read": read} if read else header, blobs)
 
@@ -104,6 +106,8 @@ class Connection:
         return memoryview(mapping)[:nbytes], {"segment": index}
 
     has_segments = True
+    # Headers that have to go out before anything else does: what the rank has done since its last message.
+    owed: Callable[[], Iterable[dict[str, Any]]] | None = None
     paced = False  # go on from a mark or an issue only when told to: a fault may end this rank there
 
 

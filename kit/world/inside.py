@@ -39,11 +39,15 @@ def compute(seconds: float, what: str = "compute", *, label: str = "", microbatc
         connection.post({**header, "microbatch": microbatch, "site": call_site()[0]})
 
 
-def count(flops: int, what: str = "compute", *, label: str = "") -> None:
-    """Declare that this rank now computes `flops` floating-point operations; a hardware profile prices them."""
+def count(flops: int, what: str = "compute", *, label: str = "", dtype: str = "float32") -> None:
+    """Declare that this rank now computes `flops` floating-point operations; a hardware profile prices them.
+
+    dtype: by torch's name; the price is the profile's peak for it.
+    """
     connection = _watched()
     if connection is not None:
-        connection.post({"op": "compute", "flops": int(flops), "what": what, "label": label, "site": call_site()[0]})
+        header: dict[str, Any] = {"op": "compute", "flops": int(flops), "dtype": dtype, "what": what, "label": label}
+        connection.post({**header, "site": call_site()[0]})
 
 
 def mark(name: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from kit.world import binding, meter, programs
+from kit.world import binding, flops, meter, programs
 from kit.world.connection import Connection
 from kit.world.filesystem import FilesystemWatch
 from kit.world.limits import die_with_parent, limit_rank
@@ -91,7 +91,7 @@ def _run_job(connection: Connection) -> int:
         limit_rank(job["memory_limit_bytes"])
         function = programs.resolve(job["function"])
         watch = _watch_filesystem(connection, job["filesystem_places"])
-        with meter.watching(enabled=job["meter"]):
+        with meter.watching(enabled=job["meter"]), flops.counted(connection, wanted=job["count_flops"]):
             value = function(*inputs)
         if watch is not None:
             watch.tell()

@@ -73,7 +73,7 @@ class Slot:
 def declared(header: dict[str, Any]) -> Event:
     """A compute or a mark that a rank declares of itself; ProtocolError where it makes no sense."""
     kind = header["op"]
-    what, label, site = (str(header.get(key, ""))[:200] for key in ("what", "label", "site"))
+    what, label, site, dtype = (str(header.get(key, ""))[:200] for key in ("what", "label", "site", "dtype"))
     if kind == "mark":
         return Event("mark", what=what, site=site)
     seconds, flops, microbatch = float(header.get("seconds", 0.0)), header.get("flops", 0), header.get("microbatch")
@@ -81,4 +81,6 @@ def declared(header: dict[str, Any]) -> Event:
         raise ProtocolError("a compute of no sensible cost")
     if microbatch is not None and type(microbatch) is not int:
         raise ProtocolError("a microbatch that is no whole number")
-    return Event("compute", seconds=seconds, flops=flops, what=what, label=label, microbatch=microbatch, site=site)
+    return Event(
+        "compute", seconds=seconds, flops=flops, dtype=dtype, what=what, label=label, microbatch=microbatch, site=site
+    )

@@ -45,8 +45,8 @@ class Operation:
 class Event:
     """One entry of a rank's log, in the rank's own order.
 
-    kind: "issue", "wait" (its return), "poll" or "timeout" (a wait that gave up) of an operation; "compute", declared or
-    counted; "store", a request to the store, when it was answered or given up; "mark", a named moment.
+    kind: "issue", "wait" (its return), "poll" or "timeout" (a wait that gave up) of an operation; "compute", declared
+    or counted; "store", a request to the store, when it was answered or given up; "mark", a named moment.
     operation: the order of the operation (issue, wait, poll, timeout).
     seconds, flops: what a compute costs; a hardware profile turns flops into seconds, at the peak of `dtype` ("" is
     float32). Of a timeout, and of a store request that was given up, how long it waited.

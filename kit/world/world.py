@@ -85,6 +85,8 @@ class World:
     for programs that lean on one order; None takes the earliest.
     profile: the hardware that virtual time is reckoned with, a name or path or Profile of `kit.hardware`; it prices
     `Result.timeline` and orders what timing decides.
+    count_flops: charge each rank's clock for the operations that torch really runs in it, forward and backward, at the
+    profile's peak; switchboard only.
     services: what ranks may have this process compute, by name; see `kit.world.services`.
     faults: what is made to go wrong, see `kit.world.faults`; switchboard only.
     allow_killed: a run in which a fault killed a rank is no error, and neither are ranks that wait for it for ever.
@@ -105,6 +107,7 @@ class World:
         races: bool = True,
         order_seed: int | None = None,
         profile: str | os.PathLike[str] | Profile = "ideal",
+        count_flops: bool = False,
         services: Mapping[str, Service] | None = None,
         faults: Iterable[Fault] = (),
         allow_killed: bool = False,
@@ -127,6 +130,7 @@ class World:
         self.races = races
         self.order_seed = order_seed
         self.profile = profile_of(profile)
+        self.count_flops = count_flops
         self.services = dict(services) if services else {}
         self.faults = checked(faults, size, transport)
         self.allow_killed = allow_killed
@@ -207,6 +211,7 @@ class World:
             "memory_limit_bytes": self.memory_limit_bytes,
             "segments": segments.supported(),
             "races": self.races,
+            "count_flops": self.count_flops and self.transport == "switchboard",
             "meter": self.meter,
             "cwd": self.cwd if self.cwd is not None else os.getcwd(),
             "env": dict(self.env) if self.env is not None else None,
