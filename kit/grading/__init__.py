@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from kit.grading.diagnosis import fail as fail
     from kit.grading.grader import grade as grade
     from kit.grading.lint import lint_bank as lint_bank
+    from kit.grading.memory import claim_persistent as claim_persistent
     from kit.grading.on_rank import call as call
     from kit.grading.on_rank import compute as compute
     from kit.grading.on_rank import mark as mark
+    from kit.grading.scenario import Phase as Phase
     from kit.grading.scenario import Run as Run
     from kit.grading.scenario import Scenario as Scenario
     from kit.world import Charged as Charged
@@ -26,9 +28,11 @@ _HOMES = {
     "Charged": "kit.world.services",
     "CheckFailed": "diagnosis",
     "Diagnosis": "diagnosis",
+    "Phase": "scenario",
     "Run": "scenario",
     "Scenario": "scenario",
     "call": "on_rank",
+    "claim_persistent": "memory",
     "compare": "comparison",
     "compute": "on_rank",
     "fail": "diagnosis",

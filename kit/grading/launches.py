@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kit.grading.scenario import Run, Scenario, derived_seed, draw_problem
+from kit.grading.scenario import Phase, Run, Scenario, derived_seed, draw_problem
 from kit.world import World, WorldError
 
 if TYPE_CHECKING:
-    from kit.world import Zygote
+    from kit.world import Result, Zygote
 
 # What a rank may see of the environment; what it needs of torch was settled before it was forked.
 _KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SYSTEMROOT")
@@ -89,35 +89,68 @@ class Launches:
         return next((f.message for f in findings if _UNSUPPORTED in f.message), "")
 
     def _run(self, subject: Subject, scenario: Scenario, world_size: int, transport: str) -> Run:
-        from kit.grading.entry import on_rank
+        from kit.world.limits import hide_memory
 
+        hide_memory()  # the whole problem is in it, also where ranks are not forks of this process
         problem = draw_problem(scenario, self.seed, world_size)
-        jobs = [
-            {
-                "solution": str(subject.solution),
-                "checks": str(subject.checks),
-                "interface": list(subject.interface),
-                "forbidden": list(subject.forbidden),
-                "program": scenario.program.__name__,
-                "inputs": scenario.rank_inputs(problem, rank),
-            }
-            for rank in range(world_size)
-        ]
         services = scenario.services(problem, world_size) if scenario.services is not None else {}
         with tempfile.TemporaryDirectory(prefix="shardkit-", ignore_cleanup_errors=True) as empty:
-            world = World(
-                world_size,
-                transport=transport,
-                deadline_s=scenario.deadline_s,
-                zygote=self.zygote(),
-                services=services,
-                profile=scenario.profile(world_size) if scenario.profile is not None else "ideal",
-                seed=derived_seed(self.seed, scenario, world_size, "ranks"),
-                cwd=empty,
-                env=clean_environment(empty),
-            )
-            result = world.run(on_rank, jobs)
-        return Run(scenario, problem, result, self.seed, services)
+            common: dict[str, Any] = {
+                "transport": transport,
+                "deadline_s": scenario.deadline_s,
+                "zygote": self.zygote(),
+                "services": services,
+                "profile": scenario.profile(world_size) if scenario.profile is not None else "ideal",
+                "cwd": empty,
+                "env": clean_environment(empty),
+            }
+            results = self._phases(subject, scenario, scenario.launches(problem, world_size), world_size, common)
+        return Run(scenario, problem, results[-1], self.seed, services, tuple(results[:-1]))
+
+    def _phases(
+        self,
+        subject: Subject,
+        scenario: Scenario,
+        phases: Generator[Phase, Result, None],
+        world_size: int,
+        common: dict[str, Any],
+    ) -> list[Result]:
+        """Launch one phase after the other, in one shared directory where the scenario has one."""
+        from kit.grading.entry import on_rank
+
+        shared: dict[str, str] = {}
+        if scenario.shared_dir:
+            shared["shared_dir"] = os.path.join(common["cwd"], "shared")
+            os.mkdir(shared["shared_dir"])
+        results: list[Result] = []
+        phase = next(phases, None)
+        while phase is not None:
+            seed = derived_seed(self.seed, scenario, world_size, f"ranks{len(results) or ''}")
+            world = World(phase.world_size, seed=seed, faults=phase.faults, allow_killed=True, **common)
+            results.append(world.run(on_rank, _jobs(subject, phase, shared)))
+            try:
+                phase = phases.send(results[-1])
+            except StopIteration:
+                break
+        if not results:
+            raise ValueError(f"the phases of {scenario.name} are none")
+        return results
+
+
+def _jobs(subject: Subject, phase: Phase, shared: dict[str, str]) -> list[dict[str, Any]]:
+    """What each rank is to do; `shared` joins its inputs, which are a dict then."""
+    inputs = [phase.rank_inputs(rank) for rank in range(phase.world_size)]
+    return [
+        {
+            "solution": str(subject.solution),
+            "checks": str(subject.checks),
+            "interface": list(subject.interface),
+            "forbidden": list(subject.forbidden),
+            "program": phase.program.__name__,
+            "inputs": {**own, **shared} if shared else own,
+        }
+        for own in inputs
+    ]
 
 
 def clean_environment(home: str) -> dict[str, str]:

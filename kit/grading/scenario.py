@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from kit.hardware import Profile
     from kit.world import Finding, Result, Timeline, Trace
+    from kit.world.memory import Memory
+    from kit.world.faults import Fault
 
 PROOFS = ("values", "traffic", "memory", "time", "discipline")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -33,6 +35,16 @@ class Check:
     is_completes: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One launch of a scenario that has several. rank_inputs(rank) -> tree; faults: see `kit.grading.faults`."""
+
+    program: Callable[[Any, Any], Any]
+    rank_inputs: Callable[[int], Any]
+    world_size: int
+    faults: Sequence[Fault] = ()
+
+
 class Scenario:
     """One program on every rank, for several world sizes.
 
@@ -44,6 +56,11 @@ class Scenario:
     `kit.world.inside.call(name, ...)`: layers that charge the clock and whose weights no rank has; see
     `kit.world.services`.
     profile(world_size): the hardware that virtual time is reckoned with (`kit.hardware`); None: messages cost nothing.
+    faults(problem, world_size) -> [fault]: what is made to go wrong (`kit.grading.faults`); a rank that is killed so
+    returns None, and so do those that wait for it for ever. Needs gloo=().
+    shared_dir: all ranks and all phases get one directory of this launch's own, as inputs["shared_dir"].
+    phases(problem, world_size) -> generator of Phase, which is sent the Result of each: successive launches, instead of
+    the one of `program`. As many as it yields, so a crash at every filesystem event is a loop until none was killed.
     gloo: the world sizes that values and `completes` checks also run on gloo.
     """
 
@@ -56,6 +73,9 @@ class Scenario:
         expected: Callable[[Any], Any],
         services: Callable[[Any, int], Mapping[str, Callable[..., Any]]] | None = None,
         profile: Callable[[int], Profile] | None = None,
+        faults: Callable[[Any, int], Sequence[Fault]] | None = None,
+        phases: Callable[[Any, int], Generator[Phase, Result, None]] | None = None,
+        shared_dir: bool = False,
         world_sizes: tuple[int, ...] = (1, 2, 3, 4),
         gloo: tuple[int, ...] = (2, 4),
         deadline_s: float = 20.0,
@@ -66,7 +86,12 @@ class Scenario:
             raise ValueError(f"gloo={gloo!r} has sizes that world_sizes={world_sizes!r} lacks")
         if "." in program.__qualname__:
             raise ValueError(f"{program.__qualname__} must be a top-level function, so that ranks can find it")
+        if faults is not None and (gloo or phases is not None):
+            raise ValueError("faults strike on the switchboard alone: give gloo=(); phases carry their own")
         self.program = program
+        self.faults = faults
+        self.phases = phases
+        self.shared_dir = shared_dir
         self.problem = problem
         self.rank_inputs = rank_inputs
         self.expected = expected
@@ -81,6 +106,14 @@ class Scenario:
     def name(self) -> str:
         """Tells the scenarios of one file apart."""
         return f"{self.program.__name__}/{self.problem.__name__}"
+
+    def launches(self, problem: Any, world_size: int) -> Generator[Phase, Result, None]:
+        """What is launched for this world size, one after the other; to be sent the Result of each."""
+        if self.phases is not None:
+            yield from self.phases(problem, world_size)
+            return
+        faults = self.faults(problem, world_size) if self.faults is not None else ()
+        yield Phase(self.program, lambda rank: self.rank_inputs(problem, rank), world_size, faults)
 
     def check(self, proof: str) -> Callable[[Function], Function]:
         """Decorator: this function claims something, and proves `proof`."""
@@ -119,13 +152,17 @@ def check_of(function: object) -> Check | None:
 
 @dataclass(slots=True)
 class Run:
-    """One launch of a scenario, as its checks see it. ranks[r] is what rank r returned."""
+    """One launch of a scenario, as its checks see it. ranks[r] is what rank r returned.
+
+    Of a scenario with phases, result (and ranks, trace, findings) is the last one's, earlier holds those before it.
+    """
 
     scenario: Scenario
     problem: Any
     result: Result
     seed: int
     services: Mapping[str, Any] = field(default_factory=dict)
+    earlier: tuple[Result, ...] = ()
     _expected: list[Any] = field(default_factory=list)
 
     @property
@@ -134,7 +171,8 @@ class Run:
 
     @property
     def world_size(self) -> int:
-        return self.result.world_size
+        """The scenario's, which phases may depart from."""
+        return (*self.earlier, self.result)[0].world_size
 
     @property
     def transport(self) -> str:
@@ -147,6 +185,11 @@ class Run:
     @property
     def timeline(self) -> Timeline:
         return self.result.timeline
+
+    @property
+    def memory(self) -> Memory:
+        """What ranks kept when they were held; see `kit.grading.memory`."""
+        return self.result.memory
 
     @property
     def findings(self) -> tuple[Finding, ...]:

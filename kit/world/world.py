@@ -17,8 +17,8 @@ from kit.hardware import profile as profile_of
 from kit.world import memory, programs, segments, services
 from kit.world.failure import Finding
 from kit.world.faults import Fault, checked
-from kit.world.replay import replay
 from kit.world.memory import Memory
+from kit.world.replay import replay
 from kit.world.run_loop import RunLoop
 from kit.world.services import Service
 from kit.world.strikes import Strikes

@@ -5,7 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +17,8 @@ from kit.errors import KitError
 from kit.world import World, WorldError
 from kit.world.faults import Delay, Drop, FilesystemEvent, Kill, Operation, Step, Straggler
 from tests.world import programs_injected as programs
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def line_of(function, text, nth=0):
@@ -442,3 +447,13 @@ def test_a_run_without_faults_watches_no_files(run):
     assert run(programs.what_open_is, 2).ranks == ("open", "open")
     watched = run(programs.what_open_is, 2, Kill(1, FilesystemEvent(9)))
     assert watched.ranks[0] == "open" and watched.ranks[1] != "open"
+
+
+def test_the_example_of_the_documentation_does_what_it_says(tmp_path):
+    text = (ROOT / "docs" / "world.md").read_text("utf-8").split("\n## Faults\n")[1]
+    (tmp_path / "test_pasted.py").write_text(text.split("```python\n")[1].split("```")[0])
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "kit.grading.plugin", "-q", "test_pasted.py"],
+        capture_output=True, text=True, timeout=240, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert "1 passed, 1 xfailed" in ended.stdout, ended.stdout + ended.stderr
