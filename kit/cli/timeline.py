@@ -54,7 +54,10 @@ def draw(words: list[str], options: TimelineOptions, *, with_reference: bool) ->
     assignment = prepare(question_id, path if path is not None else reference(bank, question_id), bank)
     not_started = assignment.not_started()
     if not_started is not None:
-        return _say_not_started(not_started.message)
+        from kit.screen.page import Page
+
+        Page().line(not_started.message)
+        return NOT_PASSED
     gc.disable()  # importing torch makes very many objects and no garbage
     from kit.grading.grader import ranks_ready
     from kit.grading.timelines import launch_once
@@ -64,7 +67,9 @@ def draw(words: list[str], options: TimelineOptions, *, with_reference: bool) ->
         seed = options.seed if options.seed is not None else _drawn_seed()
         scenario, size, launch = launch_once(assignment, options.scenario, options.world_size, seed=seed, zygote=zygote)
     if launch.error is not None:
-        return _show_failure(assignment, launch.error, language)
+        _show_failure(assignment, launch.error, language)
+        _show_next(assignment, options, seed, [], is_reference=with_reference)
+        return NOT_PASSED
     assert launch.run is not None
     result = launch.run.result
     timeline = result.timeline if options.profile is None else result.timeline_under(options.profile)
@@ -202,14 +207,7 @@ def _show_next(
         page.unbroken(f"the same inputs again: {again}{mark}", style="dim")
 
 
-def _say_not_started(message: str) -> int:
-    from kit.screen.page import Page
-
-    Page().line(message)
-    return NOT_PASSED
-
-
-def _show_failure(assignment: Assignment, error: WorldError, language: Language) -> int:
+def _show_failure(assignment: Assignment, error: WorldError, language: Language) -> None:
     """The diagnosis, as `grade` would tell it."""
     from kit.grading.result import launch_verdict
     from kit.grading.sentences import is_not_written, launch_failure
@@ -220,6 +218,6 @@ def _show_failure(assignment: Assignment, error: WorldError, language: Language)
     if error.kind == "interface":
         raise KitError(error.message)
     if is_not_written(error, solution):
-        return _say_not_started(f"{error.frames[-1][2]} is not written yet ({error.site})")
+        Page().line(f"{error.frames[-1][2]} is not written yet ({error.site})")
+        return
     show_broken_launch(Page(language), launch_verdict(error.kind), launch_failure(error, solution))
-    return NOT_PASSED
