@@ -231,3 +231,25 @@ def counts_and_calls():
 
 def what_open_is():
     return open.__qualname__
+
+
+def first_come():
+    """Ranks 1 and 2 compute for 1.0 and 1.5 s, then send to rank 0, which takes whatever comes."""
+    rank, x = dist.get_rank(), torch.zeros(1)
+    if rank:
+        inside.compute(0.5 + rank / 2)
+        dist.send(x, 0)
+        return None
+    return [dist.recv(x), dist.recv(x)]
+
+
+def reduces_again():
+    tries = 0
+    while True:
+        tries += 1
+        x = torch.ones(1)
+        try:
+            dist.all_reduce(x, async_op=True).wait(RETRY_S)
+            return {"x": x, "tries": tries}
+        except RuntimeError as error:
+            assert "Timed out" in str(error)

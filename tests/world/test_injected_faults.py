@@ -320,6 +320,28 @@ def test_a_delay_stands_after_its_mark_and_before_its_operation(run, tmp_path):
     assert computes(result, 1) == [("delay", 3.0)] and result.ranks == (True, True) and not result.findings
 
 
+def test_delays_and_stragglers_show_on_the_timeline(run):
+    """Three steps of 3 s; the straggler's take 6 s, and one delay 5 s: everybody waits for it."""
+    assert run(programs.three_steps, 3).timeline.makespan_s == 9.0
+    slow = run(programs.three_steps, 3, Straggler(1, 2.0), Delay(1, Step(2), 5.0)).timeline
+    assert slow.makespan_s == 6 * 3 + 5
+    assert [slow.busy_s(rank) for rank in range(3)] == [9.0, 23.0, 9.0]
+    assert [span.what for span in slow.of(1, "compute")].count("delay") == 1
+
+
+def test_what_timing_decides_follows_a_delay(run):
+    """A receive from any rank takes the message that comes first in virtual time."""
+    assert run(programs.first_come, 3).ranks[0] == [1, 2]
+    assert run(programs.first_come, 3, Straggler(1, 2.0)).ranks[0] == [2, 1]
+    assert run(programs.first_come, 3, Delay(1, Operation(1), 3.0)).ranks[0] == [2, 1]
+
+
+def test_a_collective_with_a_timeout_may_be_tried_again_by_all(run):
+    result = run(programs.reduces_again, 3, Drop(1, Operation(1)))
+    assert [(rank["tries"], rank["x"].item()) for rank in result.ranks] == [(2, 3.0)] * 3
+    assert not result.findings
+
+
 # The n-th filesystem event --------------------------------------------------------------------------------------------
 
 
