@@ -8,7 +8,8 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 
-from kit.grading import Charged, Scenario, call, compare, fail, mark
+from kit.grading import Charged, Scenario, call, claim_persistent, compare, fail, mark
+from kit.world.inside import hold
 
 
 def state_of(module):
@@ -170,6 +171,34 @@ def timed_expected(problem):
     return means
 
 
+# --- memory: what is left of steps whose gradients are large ---
+
+HELD_WORLD_SIZE = 4
+NUM_HELD_STEPS = 4
+WIDE_SHAPES = [(512, 1024)] * 4  # 2 MiB each in float32
+
+
+class Wide(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.ParameterList(torch.zeros(shape) for shape in WIDE_SHAPES)
+
+    def forward(self, x):
+        return sum((weight @ x).sum() for weight in self.weights)
+
+
+def hold_steps(solution):
+    """Held before the module is wrapped, and after its steps, with the last gradients still there."""
+    module = Wide()
+    hold("before")
+    ddp = solution.DDPIndividualParameters(module)
+    for step in range(NUM_HELD_STEPS):
+        ddp.zero_grad()
+        ddp(torch.full((1024,), 1.0 + step)).backward()
+        ddp.finish_gradient_synchronization()
+    hold("after")
+
+
 # --- several steps of a model with everything that a state can consist of ---
 
 # Before each backward: what zero_grad(set_to_none=...) is called with; None: it is not called, gradients accumulate.
@@ -266,6 +295,8 @@ def train(solution, inputs):
     returned["default_dtype"] = torch.get_default_dtype()
     returned["grad_enabled"] = torch.is_grad_enabled()
     returned["timed"] = timed_train(solution, inputs)
+    if dist.get_world_size() == HELD_WORLD_SIZE:
+        hold_steps(solution)
     return returned
 
 
@@ -472,6 +503,22 @@ def test_only_the_first_layer_is_exposed(run):
                 f"{exposed_s:.2f} s in which a rank stands and waits; start each all_reduce as soon as its "
                 "gradient is ready, and wait for it in finish"
             )
+
+
+@TRAIN.check("memory")
+def test_no_step_leaves_anything_behind(run):
+    """Between steps a rank keeps the gradients and one copy of them at most, however many steps there were."""
+    if run.world_size != HELD_WORLD_SIZE:
+        return
+    gradient_bytes = sum(4 * rows * columns for rows, columns in WIDE_SHAPES)
+    claim_persistent(
+        run,
+        "after",
+        since="before",
+        expected_bytes=lambda rank: 2 * gradient_bytes,
+        room_bytes=gradient_bytes // 2,  # steps that leave a copy behind have left 5 and not 2
+        of="gradients",
+    )
 
 
 @TRAIN.check("discipline")
