@@ -181,7 +181,7 @@ def test_communication_hooks_equal_what_they_say(agree, zygote, size):
             plain_case(size, "fp16 wrapper", hook="fp16 wrapper", tolerance=HALF, itemsize=2),
             plain_case(size, "built-in fp16", hook="built-in fp16", tolerance=HALF, itemsize=2),
             plain_case(size, "bf16", hook="bf16", tolerance=BRAIN_HALF, itemsize=2),
-            # One bucket: with more, gloo's two threads wait for each other in the hook's inner all_reduce.
+            # One bucket: with more, gloo hangs, probably since its two threads wait in the hook's inner all_reduce.
             plain_case(size, "full rank", hook="PowerSGD of full rank", numel=power_sgd_numel(16), **ONE),
             power_sgd_case(zygote, size),
         ],
