@@ -9,6 +9,7 @@ import os
 import sys
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec
+from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -39,7 +40,7 @@ def on_rank(job: dict[str, Any]) -> Any:
     """
     narrow_path(job["solution"])
     checks = load_by_path(job["checks"], CHECKS_NAME)
-    refusals = Refusals(job["solution"])
+    refusals = Refusals(job["solution"], answers=str(Path(job["checks"]).parent.parent.parent / "reference"))
     refusals.forbid(job["forbidden"])
     try:
         solution = load_by_path(job["solution"], SOLUTION_NAME)

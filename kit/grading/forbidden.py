@@ -111,9 +111,10 @@ def _comes_from(value: Any, module: ModuleType) -> bool:
 class Refusals:
     """The refusing of one rank, and what it has refused so far."""
 
-    def __init__(self, solution: str) -> None:
-        """solution: path of the file to which it is forbidden."""
+    def __init__(self, solution: str, answers: str = "") -> None:
+        """solution: path of the file to which it is forbidden. answers: a folder that it may not import from."""
         self._solution = solution
+        self._answers = os.path.realpath(answers) if answers else ""
         self._first: Refused | None = None
         self._guarded: list[Any] = []  # kept, so that no id is given twice
         self._homes: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
@@ -133,7 +134,7 @@ class Refusals:
                     continue
                 self._remember_home(full_name, getattr(owner, key))
                 self._guard(full_name, owner, key)
-        if self._homes:
+        if self._homes or self._answers:
             self._watch_imports()
 
     def tell(self) -> None:
@@ -194,13 +195,21 @@ class Refusals:
         cls.__init_subclass__ = classmethod(on_subclass)
 
     def _refuse(self, name: str, frame: FrameType | None) -> None:
+        self._refuse_what(f"uses {name}, which this question asks you to write yourself", frame)
+
+    def _refuse_answer(self, path: str, frame: FrameType | None) -> None:
+        real = os.path.realpath(path)
+        if self._answers and real.startswith(self._answers + os.sep) and real != os.path.realpath(self._solution):
+            self._refuse_what(f"imports {os.path.relpath(real, os.path.dirname(self._answers))}, an answer", frame)
+
+    def _refuse_what(self, what: str, frame: FrameType | None) -> None:
         while frame is not None and _passes_on(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is None or not self._is_solution(frame):
             return
         is_of_file = frame.f_code.co_filename == self._solution
         site = os.path.basename(self._solution) + (f":{frame.f_lineno}" if is_of_file else "")
-        refused = Refused(f"{site} uses {name}, which this question asks you to write yourself")
+        refused = Refused(f"{site} {what}")
         self._first = self._first or refused
         raise refused
 
@@ -222,6 +231,7 @@ class Refusals:
         load = loading.exec_module
 
         def exec_module(loader: SourceFileLoader, module: ModuleType) -> None:
+            self._refuse_answer(loader.path, sys._getframe(1))
             load(loader, module)
             for name, path in self._homes.get(loader.path, ()):
                 owner: Any = module

@@ -81,6 +81,8 @@ def run_checks(
     started = time.monotonic()
     path = assignment.solution.path
     own = ranks_ready() if zygote is None else None
+    read = assignment.bank.checks(assignment.question), path
+    before = [file.read_bytes() for file in read]
     try:
         # Not before the zygote is there: what it has in its memory, every rank has.
         drawn = seed if seed is not None else secrets.randbelow(MAX_SEED)
@@ -97,6 +99,9 @@ def run_checks(
     finally:
         if own is not None:
             own.close()
+    for file, content in zip(read, before, strict=True):
+        if not file.is_file() or file.read_bytes() != content:
+            raise KitError(f"{file} changed while it was used", "put it in order and grade again")
     return collector.result(assignment.question, str(path), assignment.points, time.monotonic() - started)
 
 

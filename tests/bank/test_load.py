@@ -158,6 +158,20 @@ def message_of(build, question_id: str) -> str:
         ("choice", "  zh: 标题\n", "", "title:", "missing key 'zh' in title"),
         ("choice", "level: 2", "level: two", "level: two", "level: expected a whole number, got the text 'two'"),
         ("choice", "level: 2", "level: 0", "level: 0", "level: must be at least 1, got 0"),
+        (
+            "code",
+            "kind: code\n",
+            "kind: code\nforbidden: [torch.distributed.all_reduce, numpy.sum]\n",
+            "forbidden: [torch.distributed.all_reduce, numpy.sum]",
+            "forbidden[1]: expected a name of torch, as torch.distributed.all_reduce, got 'numpy.sum'",
+        ),
+        (
+            "code",
+            "kind: code\n",
+            "kind: code\nforbidden: [torch.distributed.nn, torch.distributed.nn]\n",
+            "forbidden: [torch.distributed.nn, torch.distributed.nn]",
+            "forbidden: 'torch.distributed.nn' is there twice",
+        ),
         ("choice", "level: 2", "level: 5", "level: 5", "level: must be at most 4, got 5"),
         (
             "choice",

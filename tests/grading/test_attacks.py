@@ -1,12 +1,17 @@
 """Ways to cheat the grader. Each scores nothing and is classed; right answers beside it still pass.
 
 The numbers are those of a list of known cheats: ending the run (1 to 7), tampering with checks (8 to 18), stealing
-the answer (23, 24), faking the distribution (41 to 51).
+the answer (23 to 33), faking the distribution (41 to 51), breaking the machine (55 to 59). Forbidden names (35) have
+tests of their own; what a question's traffic and values must see (36 to 39, 44) are mutants of the questions.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +26,7 @@ from kit.grading.result import GradeResult
 from kit.world import Zygote
 
 Grade = Callable[..., GradeResult]
+ROOT = Path(__file__).resolve().parents[2]
 
 # Something that grades as wrong: the rank's own tensor.
 OWN = "def mean_over_ranks(tensor, group=None):\n    return tensor.clone()\n"
@@ -210,6 +216,135 @@ dist.all_reduce = all_reduce
         + RIGHT,
         {"wrong"},
     ),
+    # further ways to tamper, to look and to break things
+    "C09 a clock that stands still": (
+        HEAD + "import time\ntime.time = time.monotonic = time.perf_counter = lambda: 0.0\n" + OWN,
+        {"wrong"},
+    ),
+    "C22 patch what reads signatures": (
+        HEAD + "import ast, inspect\ninspect.signature = ast.parse = ast.walk = lambda *args, **more: None\n" + OWN,
+        {"wrong", "crashed"},
+    ),
+    "C26 read the checks and run their answer": (
+        HEAD
+        + """
+def mean_over_ranks(tensor, group=None):
+    checks = {}
+    file = sys.modules["_shardkit_checks"].__file__
+    exec(compile(open(file).read(), file, "exec"), checks)
+    return checks["expected"]({"parts": [tensor]})["mean"]
+""",
+        {"wrong"},
+    ),
+    "C30 memory that was used before": (
+        HEAD
+        + """
+def mean_over_ranks(tensor, group=None):
+    found = [torch.empty_like(tensor) for _ in range(64)]
+    return next((each for each in found if each.any() and not torch.equal(each, tensor)), found[0])
+""",
+        {"wrong"},
+    ),
+    "C33 another answer where it seems to be graded": (
+        HEAD
+        + """
+def is_graded():
+    with open(f"/proc/{os.getppid()}/cmdline") as file:
+        return "kit" in file.read() or "pytest" in sys.modules or "_shardkit_checks" in sys.modules
+def mean_over_ranks(tensor, group=None):
+    return tensor.clone() if is_graded() else None
+""",
+        {"wrong"},
+    ),
+    "C43 a thread that goes on": (
+        HEAD
+        + """
+import threading
+def mean_over_ranks(tensor, group=None):
+    result = tensor.clone()
+    def work():
+        while True: result.add_(1)
+    threading.Thread(target=work, daemon=True).start()
+    return result
+""",
+        {"wrong"},
+    ),
+    "C46 in float32": (
+        HEAD
+        + """
+def mean_over_ranks(tensor, group=None):
+    total = tensor.float()
+    dist.all_reduce(total, group=group)
+    return total.double() / dist.get_world_size(group)
+""",
+        {"wrong"},
+    ),
+    "C46 returned in float32": (HEAD + RIGHT.replace("    return total", "    return total.float()"), {"wrong"}),
+    "C55 recursion": ("def mean_over_ranks(tensor, group=None):\n    return mean_over_ranks(tensor)\n", {"crashed"}),
+    "C55 a deep stack": (
+        "import sys\nsys.setrecursionlimit(1 << 30)\n"
+        "def mean_over_ranks(tensor, group=None):\n    return mean_over_ranks(sorted([tensor], key=mean_over_ranks))\n",
+        {"crashed"},
+    ),
+    "C55 endless output": (
+        "def mean_over_ranks(tensor, group=None):\n    while True: print('passed' * 1000)\n",
+        {"crashed"},
+    ),
+    "C55 a large file": (
+        "def mean_over_ranks(tensor, group=None):\n    open('full', 'wb').truncate(2 << 30)\n",
+        {"crashed"},
+    ),
+    "C55 memory": ("def mean_over_ranks(tensor, group=None):\n    return bytearray(6 << 30)\n", {"crashed"}),
+    "C55 descriptors": (
+        HEAD + "def mean_over_ranks(tensor, group=None):\n    return [os.pipe() for _ in range(1 << 21)]\n",
+        {"crashed"},
+    ),
+    "C56 type into the terminal": (
+        HEAD
+        + """
+import fcntl, termios
+def mean_over_ranks(tensor, group=None):
+    for descriptor in (0, 1, 2, os.open("/dev/tty", os.O_RDWR)):
+        fcntl.ioctl(descriptor, termios.TIOCSTI, b"!")
+    return tensor.clone()
+""",
+        {"crashed"},
+    ),
+    "C58 an object that runs where it is read": (
+        HEAD
+        + """
+class Evil:
+    def __reduce__(self): return (os._exit, (0,))
+def mean_over_ranks(tensor, group=None):
+    dist.all_gather_object([None] * dist.get_world_size(group), Evil(), group=group)
+    return tensor.clone()
+""",
+        {"crashed"},
+    ),
+    "C58 an object for the grader": (
+        HEAD
+        + """
+class Evil(dict):
+    def __reduce__(self): return (os._exit, (0,))
+def mean_over_ranks(tensor, group=None):
+    return Evil(mean=Evil())
+""",
+        {"crashed", "wrong"},
+    ),
+    "C59 names that mean something to formats and shells": (
+        "def mean_over_ranks(tensor, group=None):\n"
+        "    raise type('E{0.__class__}%s$(exit)[red]', (Exception,), {})('{}%n`exit` [/bold] ${HOME}')\n",
+        {"crashed"},
+    ),
+    "C59 an error that cannot be told": (
+        "class E(Exception):\n    def __str__(self): raise self\n"
+        "def mean_over_ranks(tensor, group=None):\n    raise E\n",
+        {"crashed"},
+    ),
+    "C59 an error that says it is the kit's": (
+        "class E(Exception): kit_kind = 'kit_error'\ndef mean_over_ranks(tensor, group=None):\n    raise E('passed')\n",
+        {"crashed"},
+    ),
 }
 
 
@@ -344,6 +479,98 @@ def mean_over_ranks(tensor, group=None):
     assert result.verdict == "wrong"
     time.sleep(2.5)
     assert not (tmp_path / "late").exists()
+
+
+def test_what_ranks_fork_ends_with_them(grade_text: Grade, tmp_path: Path) -> None:
+    """C55: many processes, each a group of its own and deaf to signals."""
+    result = grade_text(
+        HEAD
+        + f"""
+import signal, time
+def mean_over_ranks(tensor, group=None):
+    for _ in range(40):
+        if os.fork() == 0:
+            os.setpgid(0, 0)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
+            with open({str(tmp_path / "pids")!r}, "a") as file:
+                file.write(f"{{os.getpid()}}\\n")
+            while True: time.sleep(100)
+    return tensor.clone()
+""",
+        transport="switchboard",
+    )
+    assert result.verdict == "wrong"
+    pids = (tmp_path / "pids").read_text().split()
+    assert pids and not [pid for pid in pids if Path("/proc", pid).exists()]
+
+
+def test_the_answer_is_not_imported(zygote: Zygote, toy: Bank, tmp_path: Path) -> None:
+    """C27: neither as a module of a path nor by its place."""
+    place = toy.reference("toy/mean")
+    for text in (
+        f"import sys\nsys.path.append({str(place.parent)!r})\nfrom mean import mean_over_ranks\n",
+        "from importlib.util import module_from_spec, spec_from_file_location\n"
+        f"spec = spec_from_file_location('mine', {str(place)!r})\nmine = module_from_spec(spec)\n"
+        "spec.loader.exec_module(mine)\nmean_over_ranks = mine.mean_over_ranks\n",
+    ):
+        (tmp_path / "answer.py").write_text(text)
+        result = grade("toy/mean", tmp_path / "answer.py", bank=toy, zygote=zygote, transport="switchboard")
+        assert (result.verdict, result.score) == ("refused", 0)
+        first = result.first_failure
+        assert first is not None and first.message.endswith(" imports reference/toy/mean.py, an answer")
+
+
+@pytest.mark.parametrize("is_checks", [True, False])
+def test_files_that_change_meanwhile_give_no_grade(zygote: Zygote, toy: Bank, tmp_path: Path, is_checks: bool) -> None:
+    """C16: the checks rewritten by a rank, or the solution by itself."""
+    shutil.copytree(toy.root, tmp_path / "bank")
+    bank, file = Bank(tmp_path / "bank"), tmp_path / "answer.py"
+    target = bank.checks("toy/mean") if is_checks else file
+    file.write_text(HEAD + f"open({str(target)!r}, 'a').write('# changed')\n" + RIGHT)
+    with pytest.raises(KitError, match=f"{target.name} changed while it was used"):
+        grade("toy/mean", file, bank=bank, zygote=zygote, transport="switchboard")
+
+
+def test_no_rank_reads_the_grader_s_memory(toy: Bank, tmp_path: Path) -> None:
+    """C25: nor its descriptors or its environment. Root might, so the grade gives up what makes root special."""
+    file = tmp_path / "answer.py"
+    file.write_text(
+        HEAD
+        + """
+def parent_of(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[1])
+def look(pid, name):
+    return os.readlink(f"/proc/{pid}/fd/0") if name == "fd" else open(f"/proc/{pid}/{name}", "rb").read(1)
+for pid in (os.getppid(), parent_of(os.getppid())):
+    for name in ("mem", "environ", "maps", "fd"):
+        try:
+            look(pid, name)
+        except PermissionError:
+            continue
+        raise ValueError(f"{name} of {pid} is open")
+"""
+        + RIGHT
+    )
+    program = (
+        "import ctypes; from pathlib import Path; from kit.bank.layout import Bank; from kit.grading import grade;"
+        "version, nothing = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)();"
+        "assert ctypes.CDLL(None).capset(version, nothing) == 0;"
+        f"result = grade('toy/mean', Path({str(file)!r}), bank=Bank(Path({str(toy.root)!r})), transport='switchboard');"
+        "print(result.verdict, result.first_failure and result.first_failure.message)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, cwd=ROOT)
+    assert ended.stdout == "passed None\n", ended.stdout + ended.stderr
+
+
+def test_whoever_makes_launches_hides_its_memory(grade_text: Grade) -> None:
+    """C25: also where the ranks are not its forks, as under pytest."""
+    libc = ctypes.CDLL(None)
+    get_dumpable, set_dumpable = 3, 4
+    libc.prctl(set_dumpable, 1, 0, 0, 0)
+    grade_text(OWN, transport="switchboard")
+    assert libc.prctl(get_dumpable, 0, 0, 0, 0) == 0
 
 
 def test_a_right_file_still_passes_beside_all_that(grade_text: Grade) -> None:

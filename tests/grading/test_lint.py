@@ -105,9 +105,17 @@ def test_every_trial_that_breaks_its_rule_is_said(bank: Bank, jobs: int) -> None
     assert any(line.startswith("reference/toy/mean.variants/wrong.py: variant wrong: ") for line in findings)
 
 
-def test_a_starter_that_passes_a_check_is_said(bank: Bank) -> None:
+def test_a_starter_that_passes_a_check_and_a_forbidden_name_that_is_none_are_said(bank: Bank) -> None:
     starter = bank.starter("toy/mean")
     text = starter.read_text(encoding="utf-8")
     starter.write_text(text.replace("raise NotImplementedError", "return tensor.clone()"), encoding="utf-8")
-    _, problems = lint(bank, 2)
+    question = bank.question("toy/mean")
+    num_lines = len(question.read_text(encoding="utf-8").splitlines())
+    with question.open("a", encoding="utf-8") as file:
+        file.write("forbidden:\n  - torch.distributed.all_gather\n  - torch.distributed.all_reduc\n")
+    findings, problems = lint(bank, 2)
+    assert [finding for finding in findings if "forbidden" in finding] == [
+        f"questions/toy/mean.yaml:{num_lines + 3}: forbidden: torch.distributed has no 'all_reduc'; "
+        "closest: 'all_reduce'"
+    ]
     assert problems["starter"].startswith("the starter passes test_every_rank_finishes, test_every_rank_has_the_mean")

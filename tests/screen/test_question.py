@@ -110,6 +110,26 @@ def test_a_number_shows_its_working_and_convention() -> None:
     assert "A paper, section 1" in shown
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_forbidden_is_listed_by_module(language: Language) -> None:
+    questions = [load_question(BANK, question_id) for question_id in IDS]
+    forbidding = [question for question in questions if question.kind == "code" and question.forbidden]
+    assert forbidding
+    for question in questions:
+        out = page(language, width=100)
+        show_task(out, draw(question, 3))
+        told = WORDS["forbidden"][language] in text_of(out)
+        assert told == (question in forbidding)
+        if told:
+            section = text_of(out).split(WORDS["forbidden"][language])[1].split(WORDS["points"][language])[0]
+            listed = [
+                f"{module.strip()}.{name.strip()}"
+                for module, names in re.findall(r"(\S+): ((?:[^:]|\n)+?)(?=\n\s+\S+:|\s*$)", section)
+                for name in names.split(",")
+            ]
+            assert listed == list(question.forbidden)
+
+
 @pytest.mark.parametrize("key", WORDS)
 def test_phrases_have_the_same_fields_in_both_languages(key: str) -> None:
     fields = [sorted(re.findall(r"\{(\w+)\}", WORDS[key][language])) for language in LANGUAGES]
