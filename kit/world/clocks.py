@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kit.hardware import Profile, profile
 from kit.world.rank_state import RankState
@@ -16,8 +17,9 @@ from kit.world.replay import EventLoop, Moment
 class Choice:
     """Something that may happen now: at the latest of `moments`, plus `extra_s`.
 
-    Ties go to the lower (rank, number), then to whom came first by the last of the moments, then to the lower source.
+    Ties go to the lower (rank, number), then to what was first by the last of the moments, then to the lower source.
     is_late: it comes after everything that is not.
+    has_happened: others may know of it already; ties go to it, and among its like to what came first.
     """
 
     rank: int
@@ -27,6 +29,7 @@ class Choice:
     extra_s: float = 0.0
     source: tuple[int, int] = (-1, -1)
     is_late: bool = False
+    has_happened: bool = False
 
 
 class Clocks:
@@ -40,6 +43,7 @@ class Clocks:
         self.hardware = hardware
         self._ranks = ranks
         self._loop: EventLoop | None = None
+        self._positions: dict[Moment, int] = {}
 
     def earliest(self, choices: Sequence[Choice]) -> Choice:
         """The choice that comes first in virtual time."""
@@ -59,12 +63,11 @@ class Clocks:
                 best_s = min(best_s, self._at_s(loop, choice))
         while loop.next_s <= best_s and missing:
             loop.step()
-            for moment in loop.news:
+            for moment in self._news(loop):
                 for index in missing.pop(moment, ()):
                     num_missing[index] -= 1
                     if not num_missing[index]:
                         best_s = min(best_s, self._at_s(loop, punctual[index]))
-            loop.news.clear()
         known = [choice for choice, count in zip(punctual, num_missing, strict=True) if not count]
         return min(known or punctual, key=lambda choice: self._key(loop, choice))
 
@@ -77,15 +80,27 @@ class Clocks:
                 lambda rank, order: recorded(self._ranks[rank].issued[order]),
             )
         self._loop.resume()
-        self._loop.news.clear()
+        self._news(self._loop)
         return self._loop
+
+    def _news(self, loop: EventLoop) -> list[Moment]:
+        """What has come since it was last asked for; the order is one of cause and effect."""
+        news, loop.news = loop.news, []
+        for moment in news:
+            if moment[0] in ("issued", "stored"):
+                self._positions[moment] = len(self._positions)
+        return news
 
     def _at_s(self, loop: EventLoop, choice: Choice) -> float:
         return max(_known(loop.moment_s(moment)) for moment in choice.moments) + choice.extra_s
 
-    def _key(self, loop: EventLoop, choice: Choice) -> tuple[float, int, int, float, tuple[int, int]]:
-        last_s = _known(loop.moment_s(choice.moments[-1]))
-        return self._at_s(loop, choice), choice.rank, choice.number, last_s, choice.source
+    def _key(self, loop: EventLoop, choice: Choice) -> tuple[Any, ...]:
+        last = choice.moments[-1]
+        position = self._positions.get(last, -1)
+        at_s, last_s = self._at_s(loop, choice), _known(loop.moment_s(last))
+        if choice.has_happened:
+            return at_s, 0, position
+        return at_s, 1, choice.rank, choice.number, last_s, position, choice.source
 
 
 def _known(moment_s: float | None) -> float:

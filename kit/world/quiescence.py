@@ -46,7 +46,11 @@ class Quiescence:
 
     def decide(self) -> bool:
         """Let the earliest happen of what depends on timing; False where nothing may."""
-        choices = [*self._receives_from_any(), *self._waits_for_any(), *self._store_requests(), *self._polls()]
+        sets = list(self._sets())
+        if sets and self._order is not None:  # they have happened: there is nothing to draw
+            self.clocks.earliest(sets).act()
+            return True
+        choices = [*sets, *self._receives_from_any(), *self._waits_for_any(), *self._store_requests(), *self._polls()]
         if not choices:
             return False
         self._pick(choices).act()
@@ -83,15 +87,19 @@ class Quiescence:
                             partial(self._board.deliver, state, wait, op), source=(state.rank, op.order),
                         )  # fmt: skip
 
-    def _store_requests(self) -> Iterator[Choice]:
+    def _sets(self) -> Iterator[Choice]:
+        """Ranks do not wait for what they set: it is seen by whoever asks later in virtual time."""
         for state in self._board.ranks:
-            if state.queued_sets:  # before anything else that the rank asks for
+            if state.queued_sets:
                 request, position = state.queued_sets[0]
                 moment: Moment = ("stored", *position)
-                yield Choice(state.rank, request.request, (moment,), partial(self._board.apply_set, state))
-                continue
+                act = partial(self._board.apply_set, state)
+                yield Choice(state.rank, request.request, (moment,), act, has_happened=True)
+
+    def _store_requests(self) -> Iterator[Choice]:
+        for state in self._board.ranks:
             for request in state.store_waits.values():
-                if not self._board.store.blocks(request):
+                if self._board.store.has_answer(request):
                     yield Choice(
                         state.rank, request.request, (("clock", state.rank, 0),),
                         partial(self._answer_store, state, request), is_late=self._has_asked_enough(state),

@@ -62,6 +62,9 @@ class ServedKeys:
     def blocks(self, request: StoreRequest) -> bool:
         return request.what in _BLOCKING
 
+    def has_answer(self, request: StoreRequest) -> bool:
+        return not self.blocks(request) or self.has(request.keys)
+
     def has(self, keys: tuple[str, ...]) -> bool:
         return all(key in self._values for key in keys)
 
@@ -86,8 +89,10 @@ class ServedKeys:
                 self._first_writers.pop(key, None)
 
     def is_free_of_races(self, request: StoreRequest) -> bool:
-        """Whether it can be answered as soon as it comes: keys change only at quiescence, so reading a key can."""
-        return self.has(request.keys) if request.what in _BLOCKING else not self.decide_at_quiescence
+        """Whether it can be answered as soon as it comes: that a key is there stays true."""
+        if self.blocks(request) and not self.has(request.keys):
+            return False
+        return request.what == "wait" or not self.decide_at_quiescence
 
     def promise(self, request: StoreRequest) -> None:
         """Take the request in; ProtocolError where its change would be more than ranks may keep here."""

@@ -307,13 +307,11 @@ class Switchboard:
             state.queued_sets.append((request, (state.rank, len(state.events))))
             state.events.append(Event("store", what=request.title(), site=request.site))
             self._reply(state.rank, {"id": request.request}, (), ())
-        elif self.store.is_free_of_races(request) and not state.queued_sets:
+        elif self.store.is_free_of_races(request):
             self._answer_store(state, request)
             self._wake_store_waits()
         else:
             state.store_waits[request.request] = request
-            if self.store.blocks(request):
-                self._wake_store_waits()
 
     def _answer_store(self, state: RankState, request: StoreRequest) -> None:
         state.store_waits.pop(request.request, None)
@@ -326,8 +324,8 @@ class Switchboard:
 
     def _wake_store_waits(self) -> None:
         for state in self.ranks:
-            for request in list(state.store_waits.values()) if not state.queued_sets else ():
-                if self.store.blocks(request) and self.store.has(request.keys):
+            for request in list(state.store_waits.values()):
+                if self.store.is_free_of_races(request):
                     self._answer_store(state, request)
 
     def apply_set(self, state: RankState) -> None:
