@@ -34,6 +34,7 @@ from kit.grading.scenario import Check, Run, check_of
 from kit.grading.sentences import is_not_written, launch_failure, own_frames, printed_by_ranks
 from kit.world import Zygote
 from kit.world.failure import WorldError
+from kit.world.memory import NotMeasured
 
 # What pytest brings that a grade does not use and that costs time at every check.
 _UNUSED = ("cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "pastebin", "setuponly", "setupplan",
@@ -248,6 +249,8 @@ class _Collector:
             return _result(
                 *expected, "failed", str(error), spent, diagnosis=error.diagnosis, suspicions=advice, printed=printed
             )
+        if isinstance(error, NotMeasured):
+            return _result(*expected, "not_run", error.message, spent, is_beyond_machine=True)
         if isinstance(error, KitError):
             self._user_error = self._user_error or error
             return _result(*expected, "kit_error", error.message, spent)

@@ -18,6 +18,7 @@ from kit.grading.diagnosis import CheckFailed
 from kit.grading.scenario import Run, check_of
 from kit.grading.sentences import launch_failure, printed_by_ranks
 from kit.world.failure import WorldError
+from kit.world.memory import NotMeasured
 
 if TYPE_CHECKING:
     from kit.grading.launches import Launches, Subject
@@ -270,6 +271,9 @@ def pytest_runtest_makereport(
         if isinstance(error, WorldError):
             report.sections += printed_by_ranks(error.stdout, error.stderr)
             report.when = "call"  # a failed launch is the test's failure, not an error of its set-up
+    elif isinstance(error, NotMeasured) and report.failed and call.excinfo is not None:
+        report.outcome = "skipped"
+        report.longrepr = (*_test_line(item, call.excinfo), f"Skipped: not run: {error.message}")
     elif isinstance(error, KitError) and report.failed:
         report.longrepr = f"{error.message}\n{error.hint or ''}".rstrip()
     return report

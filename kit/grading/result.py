@@ -34,6 +34,7 @@ class CheckResult:
 
     launch_kind is the WorldError's kind where the ranks did not finish; diagnosis has a failed comparison in parts;
     suspicions are the ranks' own words, so advice and no proof; site is the solution's line where it is known.
+    is_beyond_machine: it did not run because this machine cannot show what it looks at, and nothing else is at fault.
     printed is what ranks wrote, as ("rank 0, stdout", text), where the check failed.
     """
 
@@ -50,6 +51,7 @@ class CheckResult:
     diagnosis: Diagnosis | None = None
     suspicions: tuple[str, ...] = ()
     printed: tuple[tuple[str, str], ...] = ()
+    is_beyond_machine: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -154,13 +156,20 @@ class GradeResult:
 
 
 def verdict_of(checks: tuple[CheckResult, ...]) -> str:
-    """The verdict that these checks come to. One that did not run on the switchboard is not passed."""
+    """The verdict that these checks come to. One that did not run on the switchboard is not passed.
+
+    What this machine cannot measure is left out: its proof has not run, and gives no points.
+    """
     if not checks or any(check.verdict == "kit_error" for check in checks):
         return "kit_error"
     failed = [check for check in checks if check.verdict == "failed"]
     if not failed:
         # Where nothing failed, gloo was left out only for what it lacks.
-        unrun = [check for check in checks if check.verdict == "not_run" and check.transport == "switchboard"]
+        unrun = [
+            check
+            for check in checks
+            if check.verdict == "not_run" and check.transport == "switchboard" and not check.is_beyond_machine
+        ]
         return "kit_error" if unrun or all(check.verdict == "not_run" for check in checks) else "passed"
     of_launches = [launch_verdict(check.launch_kind) for check in failed if check.launch_kind]
     for verdict in ("refused", "crashed", "hung"):

@@ -154,7 +154,7 @@ def watching(*, enabled: bool) -> Iterator[None]:
         meter.resized(storage)
         return result
 
-    torch.UntypedStorage.resize_ = resize_  # type: ignore[method-assign]
+    torch.UntypedStorage.resize_ = resize_  # type: ignore[method-assign,assignment]
     handle = register_optimizer_step_post_hook(meter.stepped)
     try:
         with meter:

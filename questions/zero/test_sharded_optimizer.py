@@ -6,7 +6,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from kit.grading import Scenario, compare, fail
+from kit.grading import Scenario, claim_persistent, compare, fail
+from kit.world import inside
 
 # --- one training job, driven by its description, sharded or not --------------------------------------------
 
@@ -327,6 +328,53 @@ def few_problem(rng, world_size):
     }
 
 
+# --- memory ------------------------------------------------------------------------------------------------
+
+MIB = 1 << 20
+MOMENTS = 2  # Adam's
+
+
+def weights_problem(rng, world_size):
+    """32 MiB of float32 in tensors of 1 to 2 MiB and one of 3, so that Adam's state is 64 MiB: much beside all else."""
+    numels, left = [3 * MIB // 4], 29 * MIB // 4
+    while left:
+        numel = min(left, int(torch.randint(MIB // 4, MIB // 2, (), generator=rng)))
+        numels.append(numel)
+        left -= numel
+    return {"numels": numels, "num_steps": 3}
+
+
+def steps_with_adam(optimizer, params, num_steps):
+    """Every step with new gradients; none is left in the end."""
+    for step in range(num_steps):
+        for param in params:
+            param.grad = torch.full_like(param, 0.5 + step)
+        optimizer.step()
+    for param in params:
+        param.grad = None
+
+
+def train_and_hold(solution, inputs):
+    """Held before the optimizer is made and after its steps; returns the bytes of state that it shows."""
+    few = [nn.Parameter(torch.ones(8)) for _ in range(8)]  # what a first step makes once is there before
+    steps_with_adam(solution.ShardedOptimizer(few, torch.optim.Adam, lr=0.1), few, 2)
+    params = [nn.Parameter(torch.ones(numel)) for numel in inputs["numels"]]
+    inside.hold("before")
+    optimizer = solution.ShardedOptimizer(params, torch.optim.Adam, lr=0.1)
+    steps_with_adam(optimizer, params, inputs["num_steps"])
+    inside.hold("after")
+    return sum(
+        value.numel() * value.element_size()
+        for entry in optimizer.state.values()
+        for value in entry.values()
+        if torch.is_tensor(value)
+    )
+
+
+def nothing_expected(problem):
+    """What this scenario is about cannot be returned: it is seen from outside."""
+
+
 # --- what the jobs would come to with a known mistake -------------------------------------------------------
 
 
@@ -472,6 +520,16 @@ FEW = Scenario(
     world_sizes=(1, 2, 3, 4),
     gloo=(2, 4),
     deadline_s=20,
+)
+
+WEIGHTS = Scenario(
+    train_and_hold,
+    problem=weights_problem,
+    rank_inputs=same_for_all,
+    expected=nothing_expected,
+    world_sizes=(1, 4),
+    gloo=(),
+    deadline_s=30,
 )
 
 
@@ -705,3 +763,27 @@ def test_fewer_parameters_than_ranks(run):
             rank=rank,
             world_size=run.world_size,
         )
+
+
+@WEIGHTS.completes
+def test_large_parameters_are_trained(run):
+    """Parameters of 32 MiB are trained to the end."""
+
+
+@WEIGHTS.check("memory")
+def test_the_process_keeps_its_share(run):
+    """Between steps a rank's process has grown by the state that it owns, and by an eighth of the parameters at most.
+
+    32 MiB of parameters have 64 MiB of state. 4 MiB of room are four times what readings may be off by; state that is
+    kept twice lies some 10 MiB beyond them, also on a rank that owns less than others.
+    """
+    numels = run.problem["numels"]
+    most = sum(numels) / run.world_size + max(numels)  # elements that a rank may own
+    claim_persistent(
+        run,
+        "after",
+        since="before",
+        expected_bytes=lambda rank: min(run.ranks[rank], int(4 * MOMENTS * most)),
+        room_bytes=4 * sum(numels) // 8,
+        whole_bytes=4 * MOMENTS * sum(numels),
+    )
