@@ -7,6 +7,8 @@ from xml.sax.saxutils import escape
 
 def legal(text: str) -> str:
     """Without the characters that XML cannot carry."""
+    if text.isprintable():
+        return text
     return "".join(c if _is_legal(c) else "?" for c in text)
 
 

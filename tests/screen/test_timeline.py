@@ -70,8 +70,8 @@ rank 0  F model─B═══════B═══════B═════�
                         all_reduce~~|~~~~~~~|~~~~~~~
 rank 1  F model─B═══════B═══════B═══════············O───
                         all_reduce~~|~~~~~~~|~~~~~~~
-        ┴───────────────┴───────────────┴───────────────
-    ms  0               20              40             60
+        ┴───────────────┴───────────────┴──────────────┴
+    ms  0               20              40            60
 F forward, B backward, O optimizer, · waits, ~ collective
 
 rank   busy  bubble  exposed comm.
