@@ -106,11 +106,21 @@ def one_timeout(inputs):
         dist.all_reduce(torch.ones(1), async_op=True).wait(RETRY_S)
 
 
-def one_error_after_a_barrier():
-    dist.barrier()
+def one_error_after_the_kill():
+    """Rank 0 sees its timeout, which comes after the kill, and makes a mistake of its own then."""
+    if dist.get_rank() == 0:
+        try:
+            dist.all_reduce(torch.ones(1), async_op=True).wait(RETRY_S)
+        except RuntimeError:
+            raise KeyError("weight") from None
+    dist.all_reduce(torch.ones(1))
+
+
+def one_error_at_once():
     if dist.get_rank() == 0:
         raise KeyError("weight")
-    dist.barrier()
+    inside.mark("begin")
+    dist.all_reduce(torch.ones(1))
 
 
 def two_survivors_deadlock():

@@ -166,8 +166,10 @@ def test_ddp_names_the_killed_rank_without_delay(failure):
     assert error.message.startswith("rank 1 was killed by the fault Kill(rank=1, at=Operation(n=6)) at its operation 6")
 
 
-def test_an_error_of_another_rank_after_the_kill_is_its_consequence(failure):
-    """Rank 0 waits with a timeout, which it may never see: the run has failed before."""
+def test_a_kill_is_the_cause_whatever_else_fails(failure):
+    """Also where another rank fails at an earlier point of its own log, or would run into a timeout."""
+    error = failure(programs.one_error_at_once, 3, Kill(2, Operation(1)))
+    assert error.rank == 2 and error.message.startswith("rank 2 was killed by the fault")
     inputs = [{"patient": [1]}] * 3
     error = failure(programs.one_timeout, 3, Kill(2, Operation(1)), inputs=inputs)
     assert error.rank == 2
@@ -207,7 +209,7 @@ def test_a_timeout_that_the_kill_causes_is_no_error_and_its_words_are_kept(run):
 
 
 def test_an_error_of_a_survivor_s_own_is_an_error_for_all_that(failure):
-    error = failure(programs.one_error_after_a_barrier, 3, Kill(2, Operation(2)), allow_killed=True)
+    error = failure(programs.one_error_after_the_kill, 3, Kill(2, Operation(1)), allow_killed=True)
     assert (error.kind, error.rank, error.exception_type) == ("crash", 0, "KeyError")
 
 
