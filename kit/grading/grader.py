@@ -33,8 +33,7 @@ from kit.grading.result import CheckResult, GradeResult, verdict_of
 from kit.grading.scenario import Check, Run, check_of
 from kit.grading.sentences import is_not_written, launch_failure, own_frames, printed_by_ranks
 from kit.world import Zygote
-from kit.world.failure import WorldError
-from kit.world.memory import NotMeasured
+from kit.world.failure import NotMeasured, WorldError
 
 # What pytest brings that a grade does not use and that costs time at every check.
 _UNUSED = ("cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "pastebin", "setuponly", "setupplan",

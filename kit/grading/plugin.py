@@ -17,8 +17,7 @@ from kit.grading.choices import MAX_SEED, TRANSPORTS
 from kit.grading.diagnosis import CheckFailed
 from kit.grading.scenario import Run, check_of
 from kit.grading.sentences import launch_failure, printed_by_ranks
-from kit.world.failure import WorldError
-from kit.world.memory import NotMeasured
+from kit.world.failure import NotMeasured, WorldError
 
 if TYPE_CHECKING:
     from kit.grading.launches import Launches, Subject

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from kit.hardware import Profile
     from kit.world import Finding, Result, Timeline, Trace
-    from kit.world.memory import Memory
     from kit.world.faults import Fault
+    from kit.world.memory import Memory
 
 PROOFS = ("values", "traffic", "memory", "time", "discipline")
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kit.errors import KitError
+
 KINDS = (
     "hang",  # every live rank waits and nothing can move
     "race",  # a buffer of an operation in flight was touched
@@ -35,6 +37,10 @@ class Finding:
     def __str__(self) -> str:
         where = f" ({self.site})" if self.site else ""
         return f"rank {self.rank}: {self.message}{where}"
+
+
+class NotMeasured(KitError):
+    """What was asked for was not measured in this run; the message says why."""
 
 
 class WorldError(Exception):

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kit.errors import KitError
+from kit.world.failure import NotMeasured
 from kit.world.rank_state import RankState
 from kit.world.wire import ProtocolError
 
@@ -28,10 +28,6 @@ _ROLLUP = re.compile(rb"^(Rss|Anonymous|Swap): +(\d+) kB$", re.MULTILINE)
 _MAPPING = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ [r-][w-][x-][sp] [0-9a-f]+ [0-9a-f]+:[0-9a-f]+ (\d+) *(.*)$")
 # What the kernel calls memory that is shared and lies in no file of a disk.
 _SHARED = (b"/memfd:", b"/dev/shm/", b"/dev/zero", b"/SYSV", b"/[aio]")
-
-
-class NotMeasured(KitError):
-    """Memory was not read in this run; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
