@@ -173,9 +173,9 @@ def timed_expected(problem):
 
 # --- memory: what is left of steps whose gradients are large ---
 
-HELD_WORLD_SIZE = 4
+HELD_WORLD_SIZE = 2
 NUM_HELD_STEPS = 4
-WIDE_SHAPES = [(512, 1024)] * 4  # 2 MiB each in float32
+WIDE_SHAPES = [(256, 512)] * 4  # 0.5 MiB each in float32: large beside what readings are off by, and soon reduced
 
 
 class Wide(nn.Module):
@@ -194,7 +194,7 @@ def hold_steps(solution):
     ddp = solution.DDPIndividualParameters(module)
     for step in range(NUM_HELD_STEPS):
         ddp.zero_grad()
-        ddp(torch.full((1024,), 1.0 + step)).backward()
+        ddp(torch.full((512,), 1.0 + step)).backward()
         ddp.finish_gradient_synchronization()
     hold("after")
 
@@ -516,7 +516,7 @@ def test_no_step_leaves_anything_behind(run):
         "after",
         since="before",
         expected_bytes=lambda rank: 2 * gradient_bytes,
-        room_bytes=gradient_bytes // 2,  # steps that leave a copy behind have left 5 and not 2
+        room_bytes=gradient_bytes,  # steps that leave a copy behind have left 5 in all
         of="gradients",
     )
 
