@@ -47,7 +47,7 @@ def plan_of(kind):
 
 
 def trains(given):
-    """given: {"kind", "mesh": (data, tensor) ranks, "state", "steps"}; returns everything whole after each step."""
+    """given: {"kind", "mesh": (data, tensor) ranks, "state", "steps"}; returns everything whole in the end."""
     mesh = init_device_mesh("cpu", given["mesh"], mesh_dim_names=("data", "tensor"))
     model = load("transformer", given["state"])
     parallelize_module(model, mesh["tensor"], plan_of(given["kind"]))
@@ -55,7 +55,7 @@ def trains(given):
         for layer in (model.up, model.down, model):
             fully_shard(layer, mesh=mesh["data"])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, foreach=False)
-    seen = {"losses": [], "grads": [], "params": []}
+    seen = {"losses": []}
     for batch in given["steps"]:
         optimizer.zero_grad()
         with loss_parallel() if given["kind"] == "loss" else contextlib.nullcontext():
@@ -66,9 +66,9 @@ def trains(given):
             loss = cross_entropy(logits, targets)
             loss.backward()
         seen["losses"].append(whole(loss).item())
-        seen["grads"].append({name: whole(param.grad) for name, param in model.named_parameters()})
         optimizer.step()
-        seen["params"].append({name: whole(param) for name, param in model.named_parameters()})
+    seen["grads"] = {name: whole(param.grad) for name, param in model.named_parameters()}
+    seen["params"] = {name: whole(param) for name, param in model.named_parameters()}
     return seen
 
 
