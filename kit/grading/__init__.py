@@ -16,12 +16,16 @@ if TYPE_CHECKING:
     from kit.grading.grader import grade as grade
     from kit.grading.lint import lint_bank as lint_bank
     from kit.grading.memory import claim_persistent as claim_persistent
+    from kit.grading.memory import mib as mib
     from kit.grading.on_rank import call as call
     from kit.grading.on_rank import compute as compute
+    from kit.grading.on_rank import hold as hold
     from kit.grading.on_rank import mark as mark
     from kit.grading.scenario import Phase as Phase
     from kit.grading.scenario import Run as Run
     from kit.grading.scenario import Scenario as Scenario
+    from kit.hardware import Tier as Tier
+    from kit.hardware import profile as profile
     from kit.world import Charged as Charged
 
 _HOMES = {
@@ -31,14 +35,18 @@ _HOMES = {
     "Phase": "scenario",
     "Run": "scenario",
     "Scenario": "scenario",
+    "Tier": "kit.hardware.profile",
     "call": "on_rank",
     "claim_persistent": "memory",
     "compare": "comparison",
     "compute": "on_rank",
     "fail": "diagnosis",
     "grade": "grader",
+    "hold": "on_rank",
     "lint_bank": "lint",
     "mark": "on_rank",
+    "mib": "memory",
+    "profile": "kit.hardware.load",
 }
 
 __all__ = sorted(_HOMES)

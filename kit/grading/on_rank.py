@@ -4,4 +4,5 @@ from __future__ import annotations
 
 from kit.world.inside import call as call
 from kit.world.inside import compute as compute
+from kit.world.inside import hold as hold
 from kit.world.inside import mark as mark

@@ -3,10 +3,13 @@
 import torch
 import torch.distributed as dist
 
-from kit.grading import Scenario, compare, fail
+from kit.grading import Scenario, compare, fail, hold, mark, mib
 
 GUARD = 3  # elements before and after the tensor in its buffer, which nobody may write
 WORLD = -1  # stands for group=None
+
+# The tensor whose memory is read. Its chunks, a quarter of it each, are large beside all else that a rank does.
+LARGE_WORLD_SIZE, LARGE_BYTES = 4, 32 << 20
 
 # Integers of at most this magnitude, so that the sum over four ranks is exact in the dtype, in whatever order.
 EXACT = {torch.float64: 2**20, torch.float32: 2**20, torch.float16: 2**8, torch.bfloat16: 2**5}
@@ -15,16 +18,43 @@ EXACT = {torch.float64: 2**20, torch.float32: 2**20, torch.float16: 2**8, torch.
 def all_reduce_each(solution, inputs):
     """Runs every case on this rank; a barrier before each and one after the last separate them in the trace."""
     groups = [dist.new_group(members) for members in inputs["groups"]]
-    for case in inputs["cases"]:
+    for index, case in enumerate(inputs["cases"]):
         dist.barrier()
         if case["group"] is None:
             continue
         buffer = case["buffer"]
         tensor = buffer[GUARD : buffer.numel() - GUARD].view(case["shape"])
         group = None if case["group"] == WORLD else groups[case["group"]]
+        mark(f"case {index}")
         solution.ring_all_reduce(tensor, group)
+        mark(f"case {index} done")
     dist.barrier()
-    return [case["buffer"] for case in inputs["cases"]]
+    return {
+        "buffers": [case["buffer"] for case in inputs["cases"]],
+        "large": all_reduce_large(solution, inputs["large"]) if inputs["large"] is not None else None,
+    }
+
+
+def all_reduce_large(solution, start):
+    """Held at the start and around the second of two calls, which finds made what is made once."""
+    hold("start")  # before anything large: from here on freed memory goes back at once, and is in no later peak
+    tensor = torch.zeros(LARGE_BYTES // 4)
+    solution.ring_all_reduce(tensor)
+    fill(tensor, start)
+    hold("before")
+    solution.ring_all_reduce(tensor)
+    hold("after")
+    return some_of(tensor)
+
+
+def fill(tensor, start):
+    """start, start + 1, ... up to 1,008 more and over again, so that no chunk is like another; exact when summed."""
+    return torch.arange(tensor.numel(), out=tensor).remainder_(1009).add_(start)
+
+
+def some_of(tensor):
+    """What is worth sending of a large tensor: one element in 8,191, and the last."""
+    return torch.cat([tensor[::8191], tensor[-1:]])
 
 
 # --- inputs -----------------------------------------------------------------------------------------------------------
@@ -66,7 +96,8 @@ def ring_problem(rng, world_size):
         make_case(rng, n, "dtype", [n * k], torch.float16),
         make_case(rng, n, "dtype", [n * k], torch.bfloat16),
     ]
-    return {"groups": [], "cases": cases}
+    large = torch.randint(-1000, 1000, (n,), generator=rng).tolist() if n == LARGE_WORLD_SIZE else None
+    return {"groups": [], "cases": cases, "large": large}
 
 
 PARTITIONS = {
@@ -83,7 +114,7 @@ def subgroup_problem(rng, world_size):
         n = max(len(members) for members in partition)
         cases.append(make_case(rng, world_size, "subgroup", [2 * n + 1], partition=partition))
     groups = [members for partition in PARTITIONS[world_size] for members in partition]
-    return {"groups": groups, "cases": cases}
+    return {"groups": groups, "cases": cases, "large": None}
 
 
 def members_of(case, rank):
@@ -99,7 +130,8 @@ def rank_inputs(problem, rank):
         cases.append(
             {"group": WORLD if case["is_world"] else group, "shape": case["shape"], "buffer": case["buffers"][rank]}
         )
-    return {"groups": problem["groups"], "cases": cases}
+    large = problem["large"][rank] if problem["large"] is not None else None
+    return {"groups": problem["groups"], "cases": cases, "large": large}
 
 
 def expected(problem):
@@ -128,7 +160,7 @@ def check_sums(run, *kinds):
             continue
         for rank, returned in enumerate(run.ranks):
             compare(
-                middle(returned[index]),
+                middle(returned["buffers"][index]),
                 run.expected[index][rank],
                 what="sum",
                 rank=rank,
@@ -220,11 +252,16 @@ SUBGROUPS = Scenario(
     deadline_s=20,
 )
 
-
 @RING.check("values")
 def test_every_rank_holds_the_sum(run):
-    """Every rank's tensor is overwritten with the sum over ranks, one-dimensional or not."""
+    """Every rank's tensor is overwritten with the sum over ranks, one-dimensional or not, small or large."""
     check_sums(run, "even")
+    if run.problem["large"] is None:
+        return
+    parts = [some_of(fill(torch.empty(LARGE_BYTES // 4), start)) for start in run.problem["large"]]
+    for rank, returned in enumerate(run.ranks):
+        where = f"n = {run.world_size}, a tensor of {LARGE_BYTES >> 20} MiB"
+        compare(returned["large"], torch.stack(parts).sum(0), what="sum", rank=rank, where=where)
 
 
 @RING.check("values")
@@ -315,6 +352,47 @@ def test_bytes_sent_are_those_of_a_ring(run):
             )
 
 
+@RING.check("time")
+def test_all_ranks_send_and_receive_at_the_same_time(run):
+    """Links carry both directions at once: done after 2(n-1) (latency + bytes of a chunk / bandwidth)."""
+    from kit.grading import profile  # here, since ranks import this file too
+
+    links, n = profile("unit"), run.world_size  # a message costs 1 s and 1 s a byte: both can be seen
+    timeline = run.result.timeline_under(links)
+    for index, case in enumerate(run.problem["cases"]):
+        chunk_bytes = ceil_chunk(case, n) * case["dtype"].itemsize
+        expected_s = 2 * (n - 1) * links.inside.message_s(chunk_bytes)
+        took_s = timeline.between(f"case {index}", f"case {index} done").makespan_s
+        # A hundredth is for those who ask is_completed() again and again; whoever waits for a neighbour without need
+        # loses whole messages, at least one in 2(n-1).
+        if took_s > 1.01 * expected_s:
+            fail(
+                f"n = {n}, a tensor of shape {case['shape']}: done after {took_s:g} s, {took_s / expected_s:.2g} times "
+                f"the 2(n-1) (a + chunk / B) = {expected_s:g} s of a ring in which every rank sends and receives at "
+                f"the same time (a = 1 s, B = 1 B/s, a chunk has {chunk_bytes} B): some rank sends only when it has "
+                "received, or the other way round"
+            )
+
+
+@RING.check("memory")
+def test_two_chunks_of_memory_suffice(run):
+    """Besides the tensor a rank has two chunks of it at most at any time, and nothing when it returns."""
+    if run.problem["large"] is None:
+        return
+    chunk_bytes = LARGE_BYTES // run.world_size
+    for rank in range(run.world_size):
+        peak_bytes = run.memory.peak_growth_bytes(rank, "after", since="start") - LARGE_BYTES
+        left_bytes = run.memory.grown_bytes(rank, "after", since="start") - LARGE_BYTES
+        # A quarter of a chunk is what the watch over buffers in flight takes of its own, as long as it looks at one; the
+        # rest, 4 MiB, is for readings, which are exact to 1. Three chunks are beyond.
+        if peak_bytes > 2.75 * chunk_bytes or left_bytes > 0.5 * chunk_bytes:
+            fail(
+                f"rank {rank} of {run.world_size}, a tensor of {mib(LARGE_BYTES)}: besides it the rank had "
+                f"{mib(peak_bytes)} at once and kept {mib(left_bytes)} after the return; two chunks of "
+                f"{mib(chunk_bytes)} suffice, and none of them is kept"
+            )
+
+
 @RING.completes
 def test_every_rank_finishes(run):
     """No rank hangs, crashes or leaves a message unmatched, also when a send waits for its receiver."""
@@ -331,10 +409,10 @@ def test_every_rank_holds_the_same_bits(run):
     for index, case in enumerate(run.problem["cases"]):
         if case["kind"] not in ("even", "dtype"):
             continue
-        first = middle(run.ranks[0][index])
+        first = middle(run.ranks[0]["buffers"][index])
         for rank, returned in enumerate(run.ranks):
-            if not torch.equal(middle(returned[index]), first):
-                apart = int((middle(returned[index]) != first).sum())
+            if not torch.equal(middle(returned["buffers"][index]), first):
+                apart = int((middle(returned["buffers"][index]) != first).sum())
                 fail(
                     f"rank {rank} and rank 0 differ in {apart} of {first.numel()} elements "
                     f"of {name_of(case['dtype'])}: replicas that are not equal bit for bit drift apart"
@@ -346,7 +424,7 @@ def test_memory_around_the_tensor_is_left_alone(run):
     """The tensor is a view into a larger buffer, of which nothing else is written."""
     for index, case in enumerate(run.problem["cases"]):
         for rank, returned in enumerate(run.ranks):
-            before, after = case["buffers"][rank], returned[index]
+            before, after = case["buffers"][rank], returned["buffers"][index]
             for part in (slice(0, GUARD), slice(before.numel() - GUARD, before.numel())):
                 if not torch.equal(before[part], after[part]):
                     fail(f"rank {rank}: memory outside of the tensor (shape {case['shape']}) was overwritten")
