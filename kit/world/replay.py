@@ -33,7 +33,9 @@ def replay(trace: Trace, profile: Profile) -> Timeline:
     The same trace and profile give the same floats, to the last bit. Operations that nothing ever matched take no
     part, and a log that ends early simply ends.
     """
-    operations = [trace.operations(rank) for rank in range(trace.num_ranks)]
+    operations: list[list[Operation]] = [[] for _ in range(trace.num_ranks)]
+    for op in trace.operations():
+        operations[op.rank].append(op)
     logs = [trace.events(rank) for rank in range(trace.num_ranks)]
     pictures = _Pictures(trace.num_ranks)
     loop = EventLoop(profile, logs, lambda rank, order: operations[rank][order], pictures)
@@ -103,6 +105,7 @@ class EventLoop:
         self._port_free_s = [0.0] * (4 * len(logs))
         self._links: dict[tuple[int, ...], _Links] = {}
         self._flops: dict[str, float] = {}
+        self._labels: dict[tuple[int, ...], str] = {}
         self.resume()
 
     @property
@@ -207,7 +210,7 @@ class EventLoop:
         now = self.clocks[rank]
         if until_s > now:
             self.clocks[rank] = until_s
-            self._show(Span(rank, "wait", now, until_s, op.name, label=group_label(op, len(self._logs)),
+            self._show(Span(rank, "wait", now, until_s, op.name, label=self._label(op),
                             operation=op.order, nbytes=op.nbytes, site=op.site))  # fmt: skip
 
     def _store(self, rank: int, event: Event) -> bool:
@@ -274,7 +277,7 @@ class EventLoop:
             self._done[op.rank][op.order] = end_s
             self.news.append(("done", op.rank, op.order))
             self._show(Span(op.rank, "communication", start_s, end_s, op.name,
-                            label=group_label(op, len(self._logs)), operation=op.order, nbytes=op.nbytes,
+                            label=self._label(op), operation=op.order, nbytes=op.nbytes,
                             site=op.site, meeting=key))  # fmt: skip
             if (op.rank, op.order) in self._stands_for:
                 del self._stands_for[op.rank, op.order]
@@ -305,6 +308,15 @@ class EventLoop:
         is_inside = self._profile.node(rank) == self._profile.node(other)
         return 4 * rank + 2 * is_inside + outward
 
+    def _label(self, op: Operation) -> str:
+        """Whom an operation meets, as a picture says it."""
+        if op.name in _POINT_TO_POINT:
+            return f"{'to' if op.name == 'send' else 'from'} rank {op.peer}" if op.peer is not None else ""
+        if op.group not in self._labels:
+            is_world = op.group == tuple(range(len(self._logs)))
+            self._labels[op.group] = "WORLD" if is_world else f"ranks {list(op.group)}"
+        return self._labels[op.group]
+
     def _show(self, span: Span) -> None:
         if self._pictures is not None:
             self._pictures.spans[span.rank][span.lane].append(span)
@@ -327,13 +339,6 @@ def _duration_s(calls: Sequence[Operation], links: _Links) -> float:
     if first.name in ("gather", "scatter"):  # all of it passes the root's port
         return (n - 1) * latency_s + sum(op.sent_bytes for op in calls) / bytes_per_s
     return (n - 1) * latency_s + max(op.sent_bytes for op in calls) / bytes_per_s
-
-
-def group_label(op: Operation, num_ranks: int) -> str:
-    """Whom an operation meets, as a picture says it."""
-    if op.name in _POINT_TO_POINT:
-        return f"{'to' if op.name == 'send' else 'from'} rank {op.peer}" if op.peer is not None else ""
-    return "WORLD" if op.group == tuple(range(num_ranks)) else f"ranks {list(op.group)}"
 
 
 class _Pictures:

@@ -322,16 +322,17 @@ def same_key(seconds):
     return store.get("who").decode()
 
 
-def told_in_order(ranks):
+def told_in_order(inputs):
     """Ranks set one key one after the other, each told by a barrier that the one before is done."""
     rank, store, seen = dist.get_rank(), dist.distributed_c10d._get_default_store(), []
-    for who in ranks:
+    for who in inputs["ranks"]:
         if rank == who:
             store.set("who", str(rank))
         dist.barrier()
-        seen.append(store.get("who").decode())
-        dist.barrier()
-    return seen
+        if inputs["read_each"]:
+            seen.append(store.get("who").decode())
+            dist.barrier()
+    return seen or [store.get("who").decode()]
 
 
 def spin_on_the_store(_):
@@ -411,7 +412,7 @@ def flops(_):
 
 
 def sharded_flops(_):
-    """A DTensor counts what its rank computes, and shapes that are only worked out cost nothing."""
+    """A DTensor counts what its rank computes; shapes that are only worked out, and meta tensors, cost nothing."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
@@ -419,3 +420,4 @@ def sharded_flops(_):
     model = nn.Sequential(nn.Linear(8, 16, bias=False), nn.Linear(16, 8, bias=False))
     parallelize_module(model, mesh, {"0": ColwiseParallel(), "1": RowwiseParallel()})
     model(torch.ones(4, 8))
+    torch.empty(8, 8, device="meta") @ torch.empty(8, 8, device="meta")
