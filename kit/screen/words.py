@@ -83,16 +83,16 @@ WORDS: dict[str, dict[Language, str]] = {
     "again": {"en": "The same questions again: --seed {seed}", "zh": "重做同样的题目：--seed {seed}"},
     "num_questions": {"en": "questions: {count}", "zh": "共 {count} 题"},
     # timelines
-    "timeline_F": {"en": "forward", "zh": "前向"},
-    "timeline_B": {"en": "backward", "zh": "反向"},
+    "timeline_F": {"en": "forward", "zh": "forward"},
+    "timeline_B": {"en": "backward", "zh": "backward"},
     "timeline_I": {"en": "input gradient", "zh": "输入梯度"},
     "timeline_W": {"en": "weight gradient", "zh": "权重梯度"},
     "timeline_number": {"en": "number: microbatch", "zh": "数字为 microbatch 编号"},
     "timeline_wait": {"en": "waits", "zh": "等待"},
     "timeline_collective": {"en": "collective", "zh": "集合通信"},
     "timeline_busy": {"en": "busy", "zh": "计算"},
-    "timeline_bubble": {"en": "bubble", "zh": "气泡"},
-    "timeline_exposed": {"en": "exposed comm.", "zh": "未掩盖的通信"},
+    "timeline_bubble": {"en": "bubble", "zh": "bubble"},
+    "timeline_exposed": {"en": "exposed comm.", "zh": "暴露的通信"},
     "timeline_in_flight": {"en": "in flight", "zh": "在途 microbatch"},
     "timeline_unseen": {
         "en": "A column is {column}; {count} spans fill too little of one to be named above.",
@@ -104,12 +104,12 @@ WORDS: dict[str, dict[Language, str]] = {
     },
     "timeline_extremes": {
         "en": "Bubble from {least} (rank {least_rank}) to {most} (rank {most_rank}).",
-        "zh": "气泡最小 {least}（rank {least_rank}），最大 {most}（rank {most_rank}）。",
+        "zh": "bubble 最小 {least}（rank {least_rank}），最大 {most}（rank {most_rank}）。",
     },
-    "timeline_same": {"en": "Every rank has a bubble of {bubble}.", "zh": "各 rank 的气泡都是 {bubble}。"},
+    "timeline_same": {"en": "Every rank has a bubble of {bubble}.", "zh": "各 rank 的 bubble 都是 {bubble}。"},
     "timeline_sum": {
         "en": "makespan {makespan}, bubble {bubble} (idle / makespan, mean over {size} ranks), profile {profile}",
-        "zh": "总时长 {makespan}，气泡 {bubble}（空闲 / 总时长，{size} 个 rank 的平均），硬件 profile：{profile}",
+        "zh": "总时长 {makespan}，bubble {bubble}（空闲 / 总时长，{size} 个 rank 的平均），硬件 profile：{profile}",
     },
     "timeline_empty": {
         "en": "Nothing in this run takes virtual time under the profile {profile}.",

@@ -180,9 +180,9 @@ def test_with_colour_numbers_stand_where_a_letter_and_a_number_do_not_fit() -> N
 
 def test_chinese_captions() -> None:
     text = drawn(gpipe(2, 2), language="zh")
-    assert "F 前向，B 反向，数字为 microbatch 编号，· 等待" in text
-    assert "rank  计算   气泡  未掩盖的通信  在途 microbatch" in text
-    assert "总时长 9 s，气泡 33.3%（空闲 / 总时长，2 个 rank 的平均），硬件 profile：ideal" in "".join(
+    assert "F forward，B backward，数字为 microbatch 编号，· 等待" in text
+    assert "rank  计算  bubble  暴露的通信  在途 microbatch" in text
+    assert "总时长 9 s，bubble 33.3%（空闲 / 总时长，2 个 rank 的平均），硬件 profile：ideal" in "".join(
         text.splitlines()
     )
 
