@@ -67,9 +67,13 @@ def zero_traffic_bytes(
     forward, in every backward: 3Ψ with one microbatch.
     Source: ZeRO, arXiv 1910.02054, section 7. Parameters and gradients are taken to be of `bytes_per_element`.
     """
-    stage = whole("stage", stage, at_least=0, at_most=3)
-    k = whole("num_microbatches", num_microbatches)
     model_bytes = exact(quantity("num_params", num_params)) * exact(quantity("bytes_per_element", bytes_per_element))
     once = reduce_scatter_bytes(exact(model_bytes), world_size)
-    num_passes = {0: 2, 1: 2, 2: k + 1, 3: k * (3 if reshard_after_forward else 2)}[stage]
-    return exact(num_passes * once)
+    return exact(sum(zero_passes(stage, num_microbatches, reshard_after_forward)) * once)
+
+
+def zero_passes(stage: int, num_microbatches: int = 1, reshard_after_forward: bool = True) -> tuple[int, int]:
+    """How often a step gathers, and how often it reduces, everything. `zero_passes(3, 4)` -> (8, 4)."""
+    stage = whole("stage", stage, at_least=0, at_most=3)
+    k = whole("num_microbatches", num_microbatches)
+    return {0: (1, 1), 1: (1, 1), 2: (1, k), 3: (2 * k if reshard_after_forward else k, k)}[stage]
