@@ -55,7 +55,7 @@ def torch_update(rules: Rules, state: State, found_inf: bool) -> State:
 
 
 def megatron_update(rules: Rules, state: State, found_inf: bool) -> State:
-    """The hysteresis is refilled by growth only, so that once it is used up every further overflow shrinks the scale."""
+    """Only growth refills the hysteresis: once it is used up, every further overflow shrinks the scale."""
     if found_inf:
         left = state.hysteresis - 1
         scale = max(state.scale * rules.backoff_factor, rules.min_scale) if left <= 0 else state.scale
@@ -126,14 +126,15 @@ def rules_of(
     floor = float(quantity("min_scale", defaults.min_scale if min_scale is None else min_scale))
     if scale <= 0 or scale < floor:
         raise KitError(f"initial_scale must be above 0 and at least min_scale={floor:g}, got {scale:g}")
+    interval = defaults.growth_interval if growth_interval is None else growth_interval
     return replace(
         defaults,
         initial_scale=float(scale),
-        growth_interval=whole("growth_interval", defaults.growth_interval if growth_interval is None else growth_interval),
+        growth_interval=whole("growth_interval", interval),
         hysteresis=whole("hysteresis", defaults.hysteresis if hysteresis is None else hysteresis),
         min_scale=floor,
         has_consecutive_hysteresis=bool(consecutive_hysteresis),
-    )  # fmt: skip
+    )
 
 
 def start(rules: Rules) -> State:
@@ -192,8 +193,9 @@ def scale_after(
     `scale_after("torch", clean_before=2000, overflows=1)` -> 65536: it grew once and shrank once.
     `scale_after("megatron", overflows=3, initial_scale=65536)` -> 16384: the first of three is forgiven.
     """
-    named = {"clean_before": clean_before, "overflows": overflows, "clean_after": clean_after, "overflows_after": overflows_after}  # fmt: skip
-    counts = [whole(name, count, at_least=0, at_most=10**6) for name, count in named.items()]
+    named = (("clean_before", clean_before), ("overflows", overflows), ("clean_after", clean_after))
+    counts = [whole(name, count, at_least=0, at_most=10**6) for name, count in named]
+    counts.append(whole("overflows_after", overflows_after, at_least=0, at_most=10**6))
     history = " ".join(f"{count}*{step}" for count, step in zip(counts, ".x.x", strict=True))
     return scale_after_history(implementation, history, initial_scale, growth_interval, hysteresis, min_scale)
 
