@@ -159,7 +159,7 @@ def scaled_learning_rate(
 
 
 def system_mtbf_s(component_mtbf_s: int | float, num_components: int) -> int | float:
-    """Mean time between failures of n independent parts, each of which stops the job: MTBF/n. `(3.6e6, 1000)` -> 3600."""
+    """Mean time between failures of n independent parts, each a stop: MTBF/n. `(3.6e6, 1000)` -> 3600."""
     return quotient(exact(positive("component_mtbf_s", component_mtbf_s)), whole("num_components", num_components))
 
 
@@ -191,7 +191,7 @@ def lost_fraction(
 
 
 def goodput(interval_s: int | float, save_s: int | float, mtbf_s: int | float, restart_s: int | float = 0) -> float:
-    """1 - lost_fraction, at least 0: the share of the time whose steps are kept. `goodput(1610, 60, 21600)` -> 0.925."""
+    """1 - lost_fraction, at least 0: the share of time whose steps are kept. `goodput(1610, 60, 21600)` -> 0.925."""
     return max(0.0, 1 - lost_fraction(interval_s, save_s, mtbf_s, restart_s))
 
 
