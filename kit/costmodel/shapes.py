@@ -355,7 +355,8 @@ def mla_attention_params(
 ) -> int:
     """Parameters of one layer of multi-head latent attention, its two norms included.
 
-    q: r_q (h + 1 + a(d_nope + d_rope)), or h a (d_nope + d_rope) uncompressed with q_lora_rank=0; kv: h (r_kv + d_rope) + r_kv + r_kv a (d_nope + d_v); output: a d_v h.
+    q: r_q (h + 1 + a(d_nope + d_rope)), or h a (d_nope + d_rope) uncompressed with q_lora_rank=0;
+    kv: h (r_kv + d_rope) + r_kv + r_kv a (d_nope + d_v); output: a d_v h.
     `mla_attention_params(7168, 128, 1536, 512, 128, 64, 128)` -> 187107328. Source: arXiv 2412.19437, section 2.1.1.
     """
     return shape_of(
