@@ -2,10 +2,12 @@
 
 All stages take equal time. The bubble fraction is idle / makespan. Papers that print (p-1)/m, or (p-1)/(vm), mean
 idle / ideal (PTD-P, arXiv 2104.04473, section 2.2); GPipe (arXiv 1811.06965, section 2.3) divides by the makespan.
+Schedules that split the backward in two are in kit.costmodel.zero_bubble.
 """
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from kit.costmodel.arguments import exact, one_of, quantity, whole
@@ -64,3 +66,50 @@ def slots(num_stages: int, num_microbatches: int, schedule: str, num_chunks: int
     if schedule == "interleaved" and m % p:
         raise KitError(f"the interleaved schedule needs microbatches in multiples of the ranks, got {m} on {p}")
     return p - 1, v * m
+
+
+def chunks_in_flight(num_stages: int, num_microbatches: int, num_chunks: int, rank: int = 0) -> int:
+    """Forwards of one chunk that a rank of the interleaved schedule has done and not yet undone, at its peak.
+
+    2(p - rank - 1) + (v-1)p warm up, and one more runs before the first backward; at most v m. A chunk holds 1/v of a
+    rank's layers, so on rank 0 it is p (1 + (p-1)/(pv)) of 1F1B's microbatches. `chunks_in_flight(4, 8, 2)` -> 11.
+    With one chunk it is 1F1B: p - rank. Sources: arXiv 2205.05198, section 4.2.3 (the factor); Megatron-LM,
+    core/pipeline_parallel/schedules.py (the warm-up).
+    """
+    p, m, v = (
+        whole("num_stages", num_stages),
+        whole("num_microbatches", num_microbatches),
+        whole("num_chunks", num_chunks),
+    )
+    behind = p - 1 - whole("rank", rank, at_least=0, at_most=p - 1)
+    if v == 1:
+        return microbatches_in_flight(p, m, "1f1b", rank)
+    slots(p, m, "interleaved", v)
+    return min(2 * behind + (v - 1) * p + 1, v * m)
+
+
+def bubble_for_gpus(num_gpus: int, data_parallel: int, batch_in_microbatches: int) -> int | float:
+    """PTD-P's (n-d)/b' over ideal, t = 1: n/d stages, b'/d microbatches each. `bubble_for_gpus(64, 8, 128)` -> 0.4375.
+
+    Source: PTD-P, arXiv 2104.04473, section 3.3.1. Raises KitError where d does not divide.
+    """
+    n, d, b = (
+        whole("num_gpus", num_gpus),
+        whole("data_parallel", data_parallel),
+        whole("batch_in_microbatches", batch_in_microbatches),
+    )
+    if n % d or b % d:
+        raise KitError(f"data_parallel={d} must divide num_gpus={n} and batch_in_microbatches={b}")
+    return bubble_over_ideal(n // d, b // d)
+
+
+def microbatches_for_bubble(num_stages: int, bubble: float, num_chunks: int = 1) -> int:
+    """The fewest microbatches whose bubble fraction (idle / makespan) is at most `bubble`. `(8, 0.1)` -> 63.
+
+    (p-1)(1-f)/(vf), rounded up, with chunks to a multiple of p.
+    """
+    p, v = whole("num_stages", num_stages), whole("num_chunks", num_chunks)
+    if not 0 < quantity("bubble", bubble) < 1:
+        raise KitError(f"bubble must be between 0 and 1, got {bubble!r}")
+    least = max(1, math.ceil((p - 1) * (1 - bubble) / (v * bubble) - 1e-9))
+    return least if v == 1 else -(-least // p) * p
