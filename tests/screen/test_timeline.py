@@ -92,7 +92,7 @@ def test_sends_and_receives_show_their_direction() -> None:
 
 
 def test_what_fills_most_of_a_column_is_what_it_shows() -> None:
-    """A column a second: mostly F, mostly idle, half B, and two spans that share one."""
+    """A column a second: mostly F, mostly wait, half B, two F that share one, mostly nothing, more wait than nothing."""
     spans = [
         Span(0, "compute", 0.0, 0.6, "F", "", 0),
         Span(0, "compute", 0.6, 0.9, "B", "", 0),
@@ -103,13 +103,16 @@ def test_what_fills_most_of_a_column_is_what_it_shows() -> None:
         Span(0, "compute", 3.4, 3.7, "F", "", 3),
         Span(0, "compute", 3.7, 4.0, "B", "", 2),
         Span(0, "compute", 4.0, 4.3, "B", "", 3),
+        Span(0, "wait", 4.3, 4.6, "recv"),
+        Span(0, "compute", 5.0, 5.4, "B", "", 3),
+        Span(0, "wait", 5.4, 5.8, "recv"),
     ]
-    timeline = timeline_of([*spans, Span(1, "compute", 0.0, 5.0, "F", "", 0)], 2)
-    columns = scale(timeline, 5)
+    timeline = timeline_of([*spans, Span(1, "compute", 0.0, 6.0, "F", "", 0)], 2)
+    columns = scale(timeline, 6)
     assert columns.per_column_s == pytest.approx(1.0)
     row = program_row(timeline, 0, columns)
     named = [(box.kind, box.span.microbatch if box.span is not None else None) for box in row]
-    assert named == [("F", 0), ("wait", None), ("B", 1), ("F", None), ("", None)]
+    assert named == [("F", 0), ("wait", None), ("B", 1), ("F", None), ("", None), ("wait", None)]
 
 
 def test_spans_that_a_column_cannot_name_are_counted() -> None:

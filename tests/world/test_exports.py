@@ -15,6 +15,7 @@ import pytest
 from kit.world.export_chrome import chrome_text, chrome_trace
 from kit.world.export_svg import svg
 from kit.world.picture import axis, rows
+from kit.world.svg_shapes import folded
 from kit.world.timeline import Mark, Span, Timeline
 from tests.world.timelines import data_parallel, gpipe, one_f_one_b, timeline_of
 
@@ -169,6 +170,16 @@ def test_a_flow_ties_each_send_to_its_receive_and_collectives_across_ranks() -> 
     assert [(e["ph"], e["pid"]) for e in flows if e["id"] == 1] == [("s", 0), ("t", 1), ("t", 2), ("f", 3)]
 
 
+def test_a_flow_begins_when_both_sides_are_there() -> None:
+    """The receive stood ready from 0 on, the send came at 0.57 s: the arrow does not go back in time."""
+    send = Span(1, "communication", 0.57, 1.0, "send", "rank 0", operation=0, meeting=(1, 0))
+    recv = Span(0, "communication", 0.0, 1.0, "recv", "rank 1", operation=0, meeting=(1, 0))
+    trace = chrome_trace(timeline_of([send, recv], 2))
+    assert problems_of(trace) == []
+    flows = [(e["ph"], e["pid"], e["ts"]) for e in trace["traceEvents"] if e["ph"] in "sf"]
+    assert flows == [("s", 1, 570000.0), ("f", 0, 570000.0)]
+
+
 def test_what_a_chrome_event_tells() -> None:
     trace = chrome_trace(gpipe(2, 1, transfer_s=0.5))
     event = next(e for e in trace["traceEvents"] if e["ph"] == "X" and e["name"] == "B 0")
@@ -255,6 +266,25 @@ def test_further_chunks_of_a_rank_are_marked() -> None:
     assert [len(box.findall(f"{SVG}path")) for box in boxes_of(text)] == [0, 1, 0, 1]
     assert "a further chunk of the rank" in words_of(text)
     assert "a further chunk of the rank" not in words_of(svg(gpipe(4, 4)))
+
+
+def test_short_neighbours_become_one_shape_of_what_fills_most() -> None:
+    def span(start_s: float, end_s: float, what: str) -> Span:
+        return Span(0, "compute", start_s, end_s, what)
+
+    spans = [
+        span(0.0, 0.2, "F"), span(0.2, 0.2, "W"), span(0.2, 0.7, "B"),  # within one unit
+        span(0.7, 2.7, "F"),  # long enough
+        span(2.8, 3.0, "B"), span(3.0, 3.2, "F"), span(3.2, 3.4, "F"),
+        span(9.0, 9.1, "I"),  # short, and far from its neighbours
+    ]  # fmt: skip
+    shapes = folded(spans, 1.0)
+    assert [(shape.kind, shape.start_s, shape.end_s, shape.count) for shape in shapes] == [
+        ("B", 0.0, 0.7, 2),
+        ("F", 0.7, 2.7, 1),
+        ("F", 2.8, 3.4, 3),
+        ("I", 9.0, 9.1, 1),
+    ]
 
 
 def test_many_spans_make_a_sane_file_that_says_what_it_left_out() -> None:
