@@ -214,6 +214,25 @@ def races_cost() -> list[Row]:
     return [row("grade dp/bucketed, races watched", watched, "not watched", unwatched) | {"target_ratio": 0.5}]
 
 
+def meter_cost() -> list[Row]:
+    """Ten training steps of ranks with a meter, against the same without one; launches are in neither."""
+    from benchmarks import programs
+    from kit.world import World, Zygote
+
+    rows = []
+    with Zygote.fork() as zygote:
+        for kind in ("DistributedDataParallel", "fully_shard"):
+
+            def steps(meter: bool) -> float:
+                return float(max(World(2, zygote=zygote, meter=meter).run(programs.steps, [kind] * 2).ranks))  # noqa: B023
+
+            steps(True)
+            pairs = [(steps(True), steps(False)) for _ in range(7)]  # in turn, so that both meet the same load
+            metered, plain = (statistics.median(times) for times in zip(*pairs, strict=True))
+            rows.append(row(f"10 steps of {kind}, metered", metered, "not metered", plain) | {"target_ratio": 0.5})
+    return rows
+
+
 def row(what: str, ours: float, against: str, other: float, *, unit: str = "s") -> Row:
     """ours, other: seconds, or bytes where the unit is MB."""
     key = "s" if unit == "s" else "bytes"
@@ -239,6 +258,7 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "commands": commands,
     "scale": scale,
     "races_cost": races_cost,
+    "meter_cost": meter_cost,
 }
 
 
