@@ -7,28 +7,9 @@ from __future__ import annotations
 
 import math
 
+from kit.costmodel import flops
 from kit.costmodel.arguments import exact, one_of, quantity, quotient, whole
 from kit.errors import KitError
-
-DAY_S = 86400
-PFLOPS_DAY = 8.64e19  # FLOPs of 1e15 FLOP/s during a day
-
-
-def train_flops(
-    num_params: int | float, num_tokens: int | float, flops_per_param_token: int | float = 6
-) -> int | float:
-    """6ND: 2ND forward, 4ND backward. `train_flops(174.6e9, 300e9)` -> 3.143e23.
-
-    Give 8 for full recomputation, 2 for inference. Attention's own products are left out.
-    Source: Kaplan et al., arXiv 2001.08361, section 2.1; GPT-3, arXiv 2005.14165, appendix D.
-    """
-    each = positive("flops_per_param_token", flops_per_param_token)
-    return exact(each * exact(quantity("num_params", num_params)) * exact(quantity("num_tokens", num_tokens)))
-
-
-def petaflops_days(flops: int | float) -> float:
-    """FLOPs in PF-days of 8.64e19. `petaflops_days(3.14e23)` -> 3634."""
-    return quantity("flops", flops) / PFLOPS_DAY
 
 
 def train_time_s(
@@ -45,15 +26,15 @@ def train_time_s(
     Source: PTD-P, arXiv 2104.04473, section 5.1, equation 4.
     """
     one_of("recomputation", recomputation, ("none", "selective", "full"))
-    flops = train_flops(num_params, num_tokens, 8 if recomputation == "full" else 6)
-    return flops / (whole("num_gpus", num_gpus) * positive("achieved_flops_per_s", achieved_flops_per_s))
+    needed = flops.training_flops(num_params, num_tokens, 8 if recomputation == "full" else 6)
+    return needed / (whole("num_gpus", num_gpus) * positive("achieved_flops_per_s", achieved_flops_per_s))
 
 
 def train_time_from_mfu_s(
     num_params: int | float, num_tokens: int | float, num_gpus: int, peak_flops_per_s: int | float, mfu: float
 ) -> float:
     """6ND/(n peak MFU): recomputation is already inside the MFU. `(70e9, 2e12, 2048, 312e12, 0.4) / 86400` -> 38.0."""
-    return train_flops(num_params, num_tokens) / (
+    return flops.training_flops(num_params, num_tokens) / (
         whole("num_gpus", num_gpus) * positive("peak_flops_per_s", peak_flops_per_s) * fraction("mfu", mfu)
     )
 
@@ -76,8 +57,8 @@ def tokens_per_s(
     attention_flops_per_token: int | float = 0,
 ) -> float:
     """Of all GPUs: n peak MFU / (6N + attention). `tokens_per_s(7e9, 8, 312e12, 0.5)` -> 29714."""
-    flops = whole("num_gpus", num_gpus) * positive("peak_flops_per_s", peak_flops_per_s) * fraction("mfu", mfu)
-    return flops / token_flops(num_params, attention_flops_per_token)
+    achieved = whole("num_gpus", num_gpus) * positive("peak_flops_per_s", peak_flops_per_s) * fraction("mfu", mfu)
+    return achieved / token_flops(num_params, attention_flops_per_token)
 
 
 def mfu_of_tokens_per_s(
@@ -91,8 +72,8 @@ def mfu_of_tokens_per_s(
 
     `mfu_of_tokens_per_s(238300, 540.35e9, 6144, 275e12)` -> 0.457. Source: PaLM, arXiv 2204.02311, appendix B.
     """
-    peak = whole("num_gpus", num_gpus) * positive("peak_flops_per_s", peak_flops_per_s)
-    return quantity("tokens_per_s", tokens_per_s) * token_flops(num_params, attention_flops_per_token) / peak
+    each = token_flops(num_params, attention_flops_per_token)
+    return flops.mfu(tokens_per_s, each, num_gpus, peak_flops_per_s)
 
 
 def token_flops(num_params: int | float, attention_flops_per_token: int | float = 0) -> int | float:
