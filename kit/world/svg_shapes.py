@@ -84,7 +84,7 @@ def folded(spans: Sequence[Span], least_s: float) -> list[Shape]:
         if span.duration_s <= 0:
             continue
         is_short = span.duration_s < least_s
-        if run and (not is_short or span.start_s - run[-1].end_s >= least_s or span.end_s - run[0].start_s > least_s):
+        if run and (span.start_s - run[-1].end_s >= least_s or span.end_s - run[0].start_s > least_s):
             shapes.append(_together(run))
             run = []
         if is_short:

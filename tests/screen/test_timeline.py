@@ -92,7 +92,7 @@ def test_sends_and_receives_show_their_direction() -> None:
 
 
 def test_what_fills_most_of_a_column_is_what_it_shows() -> None:
-    """A column a second: mostly F, mostly wait, half B, two F that share one, mostly nothing, more wait than nothing."""
+    """A column a second: mostly F, mostly wait, half B, two F, mostly nothing, more wait than nothing."""
     spans = [
         Span(0, "compute", 0.0, 0.6, "F", "", 0),
         Span(0, "compute", 0.6, 0.9, "B", "", 0),

@@ -171,13 +171,13 @@ def test_a_flow_ties_each_send_to_its_receive_and_collectives_across_ranks() -> 
 
 
 def test_a_flow_begins_when_both_sides_are_there() -> None:
-    """The receive stood ready from 0 on, the send came at 0.57 s: the arrow does not go back in time."""
-    send = Span(1, "communication", 0.57, 1.0, "send", "rank 0", operation=0, meeting=(1, 0))
+    """The receive stood ready from 0 on, the send came at 1.57e-05 s: the arrow does not go back in time."""
+    send = Span(1, "communication", 1.57e-05, 1.0, "send", "rank 0", operation=0, meeting=(1, 0))
     recv = Span(0, "communication", 0.0, 1.0, "recv", "rank 1", operation=0, meeting=(1, 0))
     trace = chrome_trace(timeline_of([send, recv], 2))
     assert problems_of(trace) == []
     flows = [(e["ph"], e["pid"], e["ts"]) for e in trace["traceEvents"] if e["ph"] in "sf"]
-    assert flows == [("s", 1, 570000.0), ("f", 0, 570000.0)]
+    assert flows == [("s", 1, 15.7), ("f", 0, 15.7)]
 
 
 def test_what_a_chrome_event_tells() -> None:
