@@ -47,3 +47,10 @@ def quotient(numerator: int | float, denominator: int) -> int | float:
     if isinstance(numerator, int) and numerator % denominator == 0:
         return numerator // denominator
     return exact(numerator / denominator)
+
+
+def evenly(name: str, value: int, ranks_name: str, ranks: int) -> int:
+    """value / ranks. Raises KitError where it does not divide: "num_heads=6 cannot be split over tensor_parallel=4"."""
+    if value % ranks:
+        raise KitError(f"{name}={value} cannot be split over {ranks_name}={ranks} ranks")
+    return value // ranks

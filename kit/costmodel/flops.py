@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kit.costmodel.arguments import exact, one_of, quantity, quotient, whole
+from kit.costmodel.arguments import evenly, exact, one_of, quantity, quotient, whole
 from kit.costmodel.memory import RECOMPUTATIONS
-from kit.costmodel.shapes import Shape, shape_named, shape_of
+from kit.costmodel.shapes import Shape, kv_heads_of_rank, shape_named, shape_of
 from kit.errors import KitError
 
 
@@ -34,13 +34,6 @@ class Gemm:
         return 2 * self.m * self.n * self.k * self.count
 
 
-def split(name: str, value: int, ranks: int) -> int:
-    """value / ranks. Raises KitError where it does not divide."""
-    if value % ranks:
-        raise KitError(f"{name}={value} cannot be split over tensor_parallel={ranks} ranks")
-    return value // ranks
-
-
 def layer_gemms(
     shape: Shape, seq_len: int, batch_size: int = 1, tensor_parallel: int = 1, has_experts: bool = False
 ) -> tuple[Gemm, ...]:
@@ -51,7 +44,7 @@ def layer_gemms(
     """
     s, b, t = whole("seq_len", seq_len), whole("batch_size", batch_size), whole("tensor_parallel", tensor_parallel)
     tokens, h = b * s, shape.hidden_size
-    heads = split("num_heads", shape.num_heads, t)
+    heads = evenly("num_heads", shape.num_heads, "tensor_parallel", t)
     core = (
         Gemm("scores", s, s, shape.head_size, b * heads, is_core=True),
         Gemm("values", s, shape.v_head_size, s, b * heads, is_core=True),
@@ -60,9 +53,9 @@ def layer_gemms(
     output = Gemm("attention_output", tokens, h, heads * shape.v_head_size)
     num_in = 2 if shape.gated else 1
     if not has_experts:
-        f = split("ffn_size", shape.ffn_size, t)
+        f = evenly("ffn_size", shape.ffn_size, "tensor_parallel", t)
         return (*projections, *core, output, Gemm("mlp_in", tokens, num_in * f, h), Gemm("mlp_out", tokens, h, f))
-    f = split("expert_ffn_size", shape.expert_ffn_size, t)
+    f = evenly("expert_ffn_size", shape.expert_ffn_size, "tensor_parallel", t)
     copies = tokens * (shape.experts_per_token + shape.num_shared_experts)
     return (
         *projections,
@@ -77,14 +70,6 @@ def layer_gemms(
 def qkv(shape: Shape, tokens: int, heads: int, ranks: int) -> tuple[Gemm, ...]:
     kv_heads = kv_heads_of_rank(shape.num_kv_heads, ranks)
     return (Gemm("qkv", tokens, (heads + 2 * kv_heads) * shape.head_size, shape.hidden_size),)
-
-
-def kv_heads_of_rank(num_kv_heads: int, ranks: int) -> int:
-    """Key-value heads that one rank holds: g/t, or one that others hold too. Raises KitError where neither divides."""
-    g, t = whole("num_kv_heads", num_kv_heads), whole("tensor_parallel", ranks)
-    if g % t and t % g:
-        raise KitError(f"num_kv_heads={g} can neither be split nor replicated evenly over tensor_parallel={t} ranks")
-    return max(g // t, 1)
 
 
 def mla_projections(shape: Shape, tokens: int, heads: int) -> tuple[Gemm, ...]:

@@ -8,8 +8,7 @@ arXiv 2211.05102, section 2.1. Bytes are of one rank.
 from __future__ import annotations
 
 from kit.costmodel.arguments import exact, quantity, whole
-from kit.costmodel.flops import kv_heads_of_rank
-from kit.costmodel.shapes import Shape, shape_named
+from kit.costmodel.shapes import Shape, kv_heads_of_rank, shape_named
 from kit.errors import KitError
 
 

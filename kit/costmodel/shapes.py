@@ -177,6 +177,14 @@ def checked(shape: Shape) -> Shape:
     return shape
 
 
+def kv_heads_of_rank(num_kv_heads: int, ranks: int) -> int:
+    """Key-value heads that one rank holds: g/t, or one that others hold too. Raises KitError where neither divides."""
+    g, t = whole("num_kv_heads", num_kv_heads), whole("tensor_parallel", ranks)
+    if g % t and t % g:
+        raise KitError(f"num_kv_heads={g} can neither be split nor replicated evenly over tensor_parallel={t} ranks")
+    return max(g // t, 1)
+
+
 @cache
 def named_models() -> dict[str, tuple[Shape, float, str]]:
     """name -> (shape, parameters as the source prints them, source), from models.yaml."""
