@@ -45,7 +45,7 @@ class Cost:
         return "compute" if self.compute_s >= self.memory_s else "memory"
 
 
-def peak_flops_per_s(profile: str = "h100", dtype: str = "bf16") -> float:
+def peak_flops_per_s(profile: str | Profile = "h100", dtype: str = "bf16") -> float:
     """Of a profile, by a format's name; KitError where the profile has no figure. `("a100", "bf16")` -> 312e12."""
     machine, name = hardware.profile(profile), formats.known(dtype)
     wanted = PROFILE_DTYPES.get(name, "float8" if name.startswith("fp8") else name)
@@ -61,7 +61,7 @@ def ridge_point(profile: str = "h100", dtype: str = "bf16") -> float:
 
 
 def cost(name: str, num_flops: int | float, num_bytes: int | float, dtype: str, machine: Profile) -> Cost:
-    peak = peak_flops_per_s(machine, dtype)  # type: ignore[arg-type]
+    peak = peak_flops_per_s(machine, dtype)
     return Cost(name, num_flops, num_bytes, num_flops / peak, num_bytes / machine.memory_bytes_per_s)
 
 
