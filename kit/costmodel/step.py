@@ -1,6 +1,6 @@
 """The time of one training step of one layout, in parts: compute, tensor, context, pipeline and data parallelism.
 
-What is modelled and what is left out: kit.costmodel.plan. Of one microbatch on the slowest stage, if nothing else is said.
+What is modelled and what is left out: kit.costmodel.plan. Of one microbatch on the slowest stage, or it says so.
 """
 
 from __future__ import annotations
