@@ -78,7 +78,7 @@ def tensor_s(job: Job, layout: Layout) -> float:
     t = layout.tensor_parallel
     if t == 1:
         return 0.0
-    tier = tier_of(job.machine, 1, t)
+    tier = tier_of(job, 1, t)
     whole_activation = model_traffic.activation_bytes(
         job.seq_len // layout.context_parallel, layout.microbatch_size, job.shape.hidden_size
     )
@@ -92,7 +92,7 @@ def context_s(job: Job, layout: Layout) -> float:
     c, t = layout.context_parallel, layout.tensor_parallel
     if c == 1:
         return 0.0
-    tier = tier_of(job.machine, t, c)
+    tier = tier_of(job, t, c)
     heads, kv_heads = job.shape.num_heads // t, shapes.kv_heads_of_rank(job.shape.num_kv_heads, t)
     sent = model_traffic.cp_bytes_per_layer(
         job.seq_len, layout.microbatch_size, max(heads, kv_heads), job.shape.head_size, c, kv_heads
@@ -104,7 +104,7 @@ def context_s(job: Job, layout: Layout) -> float:
 def message_s(job: Job, layout: Layout) -> float:
     """One boundary, one way; sequence parallelism sends each rank's part."""
     stride = job.world_size // layout.pipeline_parallel
-    tier = tier_of(job.machine, stride, layout.pipeline_parallel)
+    tier = tier_of(job, stride, layout.pipeline_parallel)
     sent = model_traffic.pp_bytes_per_microbatch(
         job.seq_len, layout.microbatch_size, job.shape.hidden_size, 2,
         layout.tensor_parallel * layout.context_parallel,
@@ -117,7 +117,7 @@ def data_s(job: Job, layout: Layout, forward_s: float, backward_s: float) -> flo
     n = layout.data_parallel * layout.context_parallel
     if n == 1:
         return 0.0
-    tier = tier_of(job.machine, layout.tensor_parallel, n)
+    tier = tier_of(job, layout.tensor_parallel, n)
     p = layout.pipeline_parallel
     num_params = max(sum(memory.rank_params_of(job.shape, layout.tensor_parallel, p, at)) for at in {0, p // 2, p - 1})
     params, grads = (num_params * recipes.part_bytes(job.recipe, part) for part in ("params", "grads"))
@@ -133,8 +133,8 @@ def data_s(job: Job, layout: Layout, forward_s: float, backward_s: float) -> flo
     return max(0.0, gather - forward_s) + (m if stage == 2 else 1) * max(0.0, reduce - backward_s)
 
 
-def tier_of(machine: Profile, stride: int, num_ranks: int) -> Tier:
-    """The slowest link of a group of every stride-th rank: inside where all such groups lie in one node."""
-    per_node = machine.ranks_per_node
-    is_inside = per_node is None or (stride * num_ranks <= per_node and per_node % (stride * num_ranks) == 0)
-    return machine.inside if is_inside else machine.between
+def tier_of(job: Job, stride: int, num_ranks: int) -> Tier:
+    """The slowest link of the groups of every stride-th rank: inside where each of them lies in one node."""
+    per_node, block = job.machine.ranks_per_node, stride * num_ranks
+    is_inside = per_node is None or job.world_size <= per_node or per_node % block == 0
+    return job.machine.inside if is_inside else job.machine.between
