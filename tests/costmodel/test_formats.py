@@ -6,6 +6,9 @@ import math
 import struct
 
 import pytest
+import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from kit.costmodel import formats
 from kit.errors import KitError
@@ -86,3 +89,88 @@ def test_an_unknown_format_is_refused() -> None:
         formats.largest("fp23")
     assert refused.value.message.startswith("format must be one of fp64, fp32, tf32, fp16, bf16, fp8_e4m3, fp8_e5m2, ")
     assert refused.value.message.endswith(", int64, got 'fp23'")
+
+
+TORCH = {
+    "fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16,
+    "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TORCH)
+@given(value=st.floats(-400, 400))
+@example(value=257.0)
+@example(value=2.0**-25)
+@example(value=0.0)
+def test_rounding_is_torch_s(name: str, value: float) -> None:
+    single = torch.tensor(value, dtype=torch.float32)  # torch goes through fp32 on its way to the small formats
+    assert formats.rounded(name, single.item()) == single.to(TORCH[name]).double().item()
+
+
+@pytest.mark.parametrize("name", ["fp16", "bf16", "fp8_e4m3", "fp8_e5m2"])
+@given(steps=st.integers(0, 100))
+def test_gaps_are_between_neighbours(name: str, steps: int) -> None:
+    """From 1 upwards, a number and the one whose bits are one more."""
+    integer = torch.uint8 if formats.bits(name) == 8 else torch.int16
+    bits = torch.tensor(1.0, dtype=TORCH[name]).view(integer) + steps // (1 if formats.bits(name) == 16 else 4)
+    value, above = (each.view(TORCH[name]).double().item() for each in (bits, bits + 1))
+    assert formats.gap_above(name, value) == above - value
+
+
+def test_a_sum_of_ones_stops_where_the_gap_is_two() -> None:
+    for name in ("bf16", "fp16"):
+        total = torch.zeros((), dtype=TORCH[name])
+        for _ in range(3000):
+            total += 1
+        assert formats.sum_of_ones(name, 3000) == total.item()
+    assert formats.sum_of_ones("bf16", 100) == 100
+
+
+def test_whole_number_formats() -> None:
+    assert [formats.largest(name) for name in ("int4", "int8", "int16")] == [7, 127, 32767]
+    assert formats.largest_exact_integer("int8") == 127
+    assert [formats.rounded("int8", value) for value in (2.5, 3.5, -0.7)] == [2, 4, -1]
+    assert (formats.bytes_per_element("int8"), formats.bytes_per_element("int4")) == (1, 0.5)
+
+
+def test_decimal_digits_are_those_of_c() -> None:
+    """FLT_DIG, DBL_DIG; FLT_DECIMAL_DIG, DBL_DECIMAL_DIG."""
+    assert [formats.decimal_digits(name) for name in ("fp32", "fp64", "fp16", "bf16")] == [6, 15, 3, 2]
+    assert [formats.round_trip_digits(name) for name in ("fp32", "fp64", "fp16", "bf16")] == [9, 17, 5, 4]
+
+
+def test_spans() -> None:
+    assert formats.decades("fp16") == pytest.approx(math.log10(65504 / 2**-24))
+    assert formats.unit_roundoff("bf16") == 2**-8
+
+
+def test_long_names_mean_the_same() -> None:
+    for name, short in formats.ALIASES.items():
+        assert formats.bits(name) == formats.bits(short)
+    assert formats.largest("float8_e4m3fn") == 448
+    assert formats.epsilon("bfloat16") == formats.epsilon("bf16")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: formats.rounded("fp16", 65520), "65520 overflows fp16, whose largest number is 65504"),
+        (lambda: formats.rounded("fp16", float("inf")), "value must be a number of at least 0, got inf"),
+        (lambda: formats.gap_above("bf16", 257), "bf16 does not hold 257; the nearest number is 256"),
+        (lambda: formats.gap_above("fp16", 65504), "65504 is the largest number of fp16"),
+        (
+            lambda: formats.epsilon("int8"),
+            "int8 holds whole numbers only: it has no exponent, no mantissa and no epsilon",
+        ),
+        (lambda: formats.rounded("e8m0", 3), "e8m0 holds powers of two only, and is not rounded to here"),
+    ],
+)
+def test_nonsense_is_refused(call, message: str) -> None:
+    with pytest.raises(KitError) as refused:
+        call()
+    assert refused.value.message == message
+
+
+def test_the_largest_number_is_reached_from_a_little_above() -> None:
+    """65519 is nearer to 65504 than to 65536, which fp16 would need next."""
+    assert formats.rounded("fp16", 65519) == 65504
