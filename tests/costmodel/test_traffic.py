@@ -112,3 +112,14 @@ def test_nonsense_is_refused(call, message: str) -> None:
     with pytest.raises(KitError) as refused:
         call()
     assert refused.value.message == message
+
+
+def test_no_sync_reduces_once_however_many_microbatches() -> None:
+    once = traffic.ddp_bytes(960, 4)
+    assert traffic.ddp_bytes(960, 4, num_microbatches=5) == once
+    assert traffic.ddp_bytes(960, 4, num_microbatches=5, no_sync=False) == 5 * once
+
+
+def test_fsdp_that_piles_up_gradients_reduces_once() -> None:
+    every, once = (traffic.fsdp_bytes(1000, 2, 2, 2, 5, reduce_every_microbatch=each) for each in (True, False))
+    assert every - once == 4 * 1000
