@@ -44,6 +44,16 @@ def layer_bytes(
     return 10 * tokens * h + quotient(24 * tokens * h + scores, t)
 
 
+def weight_gradient_bytes(seq_len: int, microbatch_size: int, hidden_size: int) -> int:
+    """32sbh: what a GPT layer still keeps when its input's gradient is done and its weights' is not, M_W.
+
+    Inputs of the four linear layers, 14sbh, and the gradients of their outputs, 18sbh. Source: arXiv 2401.10241,
+    Table 1, which prints 32sbh; there M_B is `layer_bytes` without recomputation.
+    """
+    tokens = whole("seq_len", seq_len) * whole("microbatch_size", microbatch_size)
+    return 32 * tokens * whole("hidden_size", hidden_size)
+
+
 def gated_layer_bytes(
     seq_len: int,
     microbatch_size: int,

@@ -149,6 +149,19 @@ def layer_forward_flops(
     return flops_of(layer_gemms(shape, seq_len, batch_size), causal)
 
 
+def layer_backward_flops(seq_len: int, batch_size: int, hidden_size: int, part: str = "both") -> int:
+    """Backward of a GPT layer, no causal halving: of the input ("input"), of the weights ("weight"), or both.
+
+    Input sbh(24h + 8s), weights sbh(24h), together twice the forward sbh(24h + 4s): attention's core has no weights,
+    so its backward is all input. What zero-bubble schedules call B and W. Source: arXiv 2401.10241, Table 1.
+    """
+    shape = shape_of(num_layers=1, hidden_size=hidden_size, num_heads=1, vocab_size=1)
+    gemms = layer_gemms(shape, seq_len, batch_size)
+    weight = sum(gemm.flops for gemm in gemms if not gemm.is_core)
+    both = 2 * sum(gemm.flops for gemm in gemms)
+    return {"input": both - weight, "weight": weight, "both": both}[one_of("part", part, ("input", "weight", "both"))]
+
+
 def attention_core_flops(
     seq_len: int,
     batch_size: int,
