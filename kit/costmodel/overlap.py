@@ -49,7 +49,8 @@ def least_tokens_per_rank(
     """Tokens of one microbatch of a rank from which data parallelism hides, whatever the model's size.
 
     Reductions run behind backward, gathers of stages 1 to 3 behind forward (and stage 3's second behind backward):
-    stage 0: 2gX/(4B), p and g bytes of a parameter and its gradient. Stages 1, 2: the larger of gX/(4B) and pX/(2B). Stage 3: the larger of pX/(2B), (p+g)X/(4B).
+    p and g bytes of a parameter and its gradient. Stage 0: 2gX/(4B). Stages 1, 2: the larger of gX/(4B) and pX/(2B).
+    Stage 3: the larger of pX/(2B) and (p+g)X/(4B).
     With 2-byte elements it is X/B for all. `least_tokens_per_rank(3, 400e12, 50e9)` -> 8000.
     """
     zero_passes(stage)
