@@ -132,7 +132,7 @@ def scaled_learning_rate(
     """lr k for a batch k times as large ("linear", SGD), or lr sqrt(k) ("sqrt", often with Adam): rules of thumb.
 
     `scaled_learning_rate(0.1, 256, 8192)` -> 3.2. Source: Goyal et al., arXiv 1706.02677, section 2.1; for "sqrt":
-    Krizhevsky, arXiv 1404.5997, section 5.
+    Krizhevsky, arXiv 1404.5997.
     """
     k = whole("batch_size", batch_size) / whole("base_batch_size", base_batch_size)
     one_of("rule", rule, ("linear", "sqrt"))
@@ -187,7 +187,7 @@ def straggler_step_s(
 ) -> float:
     """A synchronous step lasts as long as its slowest rank; without synchrony ranks go at their own rate.
 
-    Then it is the step of the mean rate, n / sum of rates. `(0.5, 0.8, 100)` -> 0.8, and 0.50189 asynchronously.
+    Then it is the step of the mean rate, n / sum of rates. `(0.5, 0.8, 100)` -> 0.8, and 0.50188 asynchronously.
     """
     n, slow = whole("num_ranks", num_ranks), whole("num_slow", num_slow, at_least=0)
     usual, late = positive("step_s", step_s), positive("slow_step_s", slow_step_s)
