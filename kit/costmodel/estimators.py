@@ -121,7 +121,7 @@ def megatron_activation_bytes(
     s, b, h = whole("seq_len", seq_len), whole("microbatch_size", microbatch_size), whole("hidden_size", hidden_size)
     p, v = whole("pipeline_parallel", pipeline_parallel), whole("num_chunks", num_chunks)
     layers = s * b * (18 * h + 4 * whole("ffn_size", ffn_size)) * whole("num_layers", num_layers)
-    total = layers + 8 * s * b * p + s * b * h * p
+    total: int | float = layers + 8 * s * b * p + s * b * h * p
     if v > 1:
         total = quotient(total * (p * v + p - 1), p * v)
     elif num_microbatches is not None:

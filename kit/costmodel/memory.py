@@ -112,7 +112,7 @@ def layer_range(num_layers: int, pipeline_parallel: int, pipeline_stage: int) ->
         raise KitError(f"num_layers={num_layers} are fewer than pipeline_parallel={p} stages")
     stage = whole("pipeline_stage", pipeline_stage, at_least=0, at_most=p - 1)
     each, left = divmod(num_layers, p)
-    before = (p - left) // 2
+    before = (p - left + 1) // 2  # the first stage holds the most microbatches: it is the last to get another layer
     first, end = (each * i + min(max(i - before, 0), left) for i in (stage, stage + 1))
     return first, end
 

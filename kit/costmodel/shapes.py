@@ -149,7 +149,9 @@ def shape_of(**values: int | bool | str) -> Shape:
     h = whole("hidden_size", filled.get("hidden_size"))
     a = whole("num_heads", filled.get("num_heads"))
     if filled.setdefault("attention", "standard") == "mla":
-        filled["head_size"] = int(filled["qk_nope_size"]) + int(filled["qk_rope_size"])
+        filled["head_size"] = sum(
+            whole(name, filled.get(name), at_least=0) for name in ("qk_nope_size", "qk_rope_size")
+        )
     elif not filled.get("head_size") and h % a:
         raise KitError(f"hidden_size={h} does not divide over num_heads={a}", hint="give head_size")
     filled["head_size"] = filled.get("head_size") or h // a
