@@ -108,7 +108,8 @@ def layers_on_stage(num_layers: int, pipeline_parallel: int, pipeline_stage: int
 def layer_range(num_layers: int, pipeline_parallel: int, pipeline_stage: int) -> tuple[int, int]:
     """[first, end) of a stage's layers, in the order of the model."""
     p = whole("pipeline_parallel", pipeline_parallel)
-    if whole("num_layers", num_layers) < p:
+    num_layers = whole("num_layers", num_layers)
+    if num_layers < p:
         raise KitError(f"num_layers={num_layers} are fewer than pipeline_parallel={p} stages")
     stage = whole("pipeline_stage", pipeline_stage, at_least=0, at_most=p - 1)
     each, left = divmod(num_layers, p)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from kit.costmodel.arguments import one_of, whole
+from kit.costmodel.arguments import exact, one_of, whole
 from kit.errors import KitError
 
 FILE = Path(__file__).resolve().parent / "models.yaml"
@@ -137,7 +137,7 @@ class Shape:
         return outside + norms + self.layers_params(self.num_experts if num_routed is None else num_routed)
 
 
-def shape_of(**values: int | bool | str) -> Shape:
+def shape_of(**values: int | float | bool | str) -> Shape:
     """A shape from its own figures, the rest filled in: heads share nothing, head_size = h/a, the MLP is 4h wide.
 
     Raises KitError for unknown names, and for figures that do not fit one another.
@@ -145,7 +145,7 @@ def shape_of(**values: int | bool | str) -> Shape:
     known = {field.name for field in fields(Shape)}
     for name in values:
         one_of("a shape's figure", name, known)
-    filled = dict(values)
+    filled = {name: exact(value) if isinstance(value, float) else value for name, value in values.items()}
     h = whole("hidden_size", filled.get("hidden_size"))
     a = whole("num_heads", filled.get("num_heads"))
     if filled.setdefault("attention", "standard") == "mla":

@@ -95,6 +95,15 @@ def test_a_tied_output_matrix_is_counted_once() -> None:
     assert shapes.model_params("llama2-7b", "head") == 32000 * 4096
 
 
+def test_whole_numbers_may_come_as_floats_and_counts_stay_exact() -> None:
+    for count in (
+        shapes.gpt_params(12.0, 768.0, 50257.0, 1024.0),
+        shapes.llama_params(32.0, 4096.0, 32.0, 8.0, 14336.0, 128256.0),
+    ):
+        assert type(count) is int
+    assert shapes.gpt_params(12.0, 768.0, 50257.0, 1024.0) == 124_439_808
+
+
 def test_key_value_heads_of_a_rank() -> None:
     assert [shapes.kv_heads_of_rank(8, ranks) for ranks in (1, 2, 8, 16, 64)] == [8, 4, 1, 1, 1]
 
