@@ -301,9 +301,9 @@ def utilisation(used: float, could: float) -> float:
     """Raises KitError where more is used than there is: an argument is off by a unit then."""
     if could <= 0:
         raise KitError(f"peak_flops_per_s must be above 0, got {could!r} in all")
-    if used > could:
+    if used > could * (1 + 1e-9):  # what was divided and multiplied again may be a rounding above
         raise KitError(f"{used:.4g} FLOP/s are more than the peak of all GPUs, {could:.4g}")
-    return used / could
+    return min(1.0, used / could)
 
 
 def achieved_flops_per_s(iteration_flops: int | float, iteration_s: int | float, num_gpus: int) -> float:

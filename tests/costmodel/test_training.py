@@ -130,3 +130,10 @@ def test_nonsense_is_refused(call, message: str) -> None:
     with pytest.raises(KitError) as refused:
         call()
     assert refused.value.message == message
+
+
+def test_all_of_the_peak_is_no_more_than_the_peak() -> None:
+    """393 GPUs at 312e12: the rate, multiplied again, is a rounding above them."""
+    rate = training.tokens_per_s(120_000_003.0, 393, 312e12, 1.0)
+    for params in (120_000_003.0 * (1 + 2**-52), 120_000_003.0):
+        assert training.mfu_of_tokens_per_s(rate * (1 + 2**-52), params, 393, 312e12) == 1.0
