@@ -35,6 +35,14 @@ def test_every_layout_that_divides_and_no_other() -> None:
     assert found == by_hand
 
 
+def test_context_parallelism_cuts_the_sequence_in_twice_as_many_parts() -> None:
+    shape, given = small()
+    given["seq_len"] = 60
+    assert {it.layout.context_parallel for it in plan.search(shape, 4, **given)} == {1, 2}  # 60 is no multiple of 8
+    given["seq_len"] = 96
+    assert {it.layout.context_parallel for it in plan.search(shape, 4, **given)} == {1, 2, 4}
+
+
 def test_key_value_heads_bound_tensor_parallelism() -> None:
     shape, given = small(num_kv_heads=2)
     assert {it.layout.tensor_parallel for it in plan.search(shape, 12, **given)} == {1, 2, 6}
@@ -104,6 +112,60 @@ def test_compute_alone_on_links_that_cost_nothing() -> None:
             assert it.compute_s == pytest.approx(once / 12 / 0.5)
             assert it.mfu == pytest.approx(0.5)
         assert it.tokens_per_s == pytest.approx(12 * 96 / it.step_s)
+
+
+def test_recomputation_runs_the_layers_again_and_not_the_logits() -> None:
+    shape, given = small(profile="ideal", efficiency=1.0, usable=1.0)
+    found = plan.search(shape, 12, **given)
+    seconds = {
+        how: row(found, **{**DP_ONLY, "recomputation": how, "zero_stage": 0}).compute_s
+        for how in ("none", "selective", "full")
+    }
+    for how, got in seconds.items():
+        assert got == pytest.approx(flops.iteration_flops_of(shape, 12, 96, how, True) / 12)
+    assert seconds["none"] < seconds["selective"] < seconds["full"]
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_step_of_every_axis_by_hand(overlap: bool) -> None:
+    """dp 2, tp 2, pp 3, cp 2 on 24 ranks of three nodes, microbatch 1, m = 6."""
+    shape, given = small()
+    it = row(
+        plan.search(shape, 24, overlap=overlap, **given), data_parallel=2, tensor_parallel=2, pipeline_parallel=3,
+        context_parallel=2, zero_stage=1, microbatch_size=1, recomputation="none",
+    )  # fmt: skip
+    m, p, inside, between = 6, 3, (3.4e-6, 300e9), (14e-6, 25e9)
+    rate = 2 * 0.6 * 312e12  # two ranks share a sequence
+    products = flops.layer_gemms(shape, 96, 1, 2)
+    forward = (4 * flops.flops_of(products, True) + flops.logit_forward_flops(1, 96, 192, 500)) / rate
+    core = 4 * 3 * flops.core_of(products, True) / rate
+    tensor = 4 * 10 * collectives.all_gather_s(48 * 192 * 2, 2, *inside)
+    ring = 4 * (4 * inside[0] + (1 + 1 + 2) * 2 * 48 * 96 * 2 / inside[1])
+    context = max(0, ring - core) if overlap else ring
+    message = between[0] + 96 * 192 * 2 / 4 / between[1]
+    once = 3 * forward + tensor + context
+    params = max(sum(memory.rank_params_of(shape, 2, 3, stage)) for stage in range(3))
+    gather, reduce = (collectives.all_gather_s(each * params, 4, *inside) for each in (2, 4))
+    data = max(0, gather - forward * overlap) + max(0, reduce - 2 * forward * overlap)
+    assert it.compute_s == pytest.approx(m * 3 * forward)
+    assert it.context_s == pytest.approx(m * context)
+    assert it.bubble_s == pytest.approx((p - 1) * once)
+    assert it.pipeline_s == pytest.approx((m + p - 1) * 2 * message)
+    assert it.data_s == pytest.approx(data)
+    assert it.step_s == pytest.approx((m + p - 1) * (once + 2 * message) + data)
+
+
+def test_the_stage_with_most_parameters_decides_how_much_is_reduced() -> None:
+    """13 layers on 12 stages: one in the middle has two layers, which are more than a layer and a small vocabulary."""
+    shape, given = small(num_layers=13)
+    it = row(
+        plan.search(shape, 24, overlap=False, **given), tensor_parallel=1, pipeline_parallel=12, context_parallel=1,
+        zero_stage=1, microbatch_size=1, recomputation="none",
+    )  # fmt: skip
+    params = [sum(memory.rank_params_of(shape, 1, 12, stage)) for stage in range(12)]
+    gather, reduce = (collectives.all_gather_s(each * max(params), 2, 3.4e-6, 300e9) for each in (2, 4))
+    assert max(params) not in (params[0], params[-1])
+    assert it.data_s == pytest.approx(gather + reduce)
 
 
 def row(found, **wanted):

@@ -77,6 +77,16 @@ def test_scores_that_stay_on_the_chip_save_their_bytes() -> None:
     assert unfused - fused == 2 * 32 * 4096 * 4096 * 2
 
 
+def test_fused_attention_reads_its_inputs_again_in_backward() -> None:
+    """Llama 3.1 8B, s = 1024: q and output of 4096, k and v of 1024; backward reads all again and writes gradients."""
+    forward, training = (
+        next(it for it in roofline.layer("llama3.1-8b", 1, 1024, phase) if it.name == "attention").bytes
+        for phase in ("prefill", "training")
+    )
+    assert forward == 2 * 1024 * (2 * 4096 + 2 * 1024)
+    assert training == 3 * forward
+
+
 def test_decoding_reads_weights_and_cache() -> None:
     """Llama 3.1 8B, batch 4, 1000 tokens of context: 4 x 1000 x 2 x 8 x 128 numbers of cache in a layer."""
     rows = {it.name: it for it in roofline.layer("llama3.1-8b", 4, 1000, "decode")}

@@ -64,6 +64,13 @@ def test_young_s_interval_loses_least(save_s: float, mtbf_s: float) -> None:
     assert training.checkpoint_interval_s(save_s, mtbf_s, "daly") == pytest.approx(best, rel=0.06)
 
 
+def test_daly_s_higher_order() -> None:
+    """sqrt(2dM) (1 + sqrt(d/2M)/3 + (d/2M)/9) - d, for d = 60 s and M = 6 h."""
+    half = 60 / (2 * 21600)
+    by_hand = (2 * 60 * 21600) ** 0.5 * (1 + half**0.5 / 3 + half / 9) - 60
+    assert training.checkpoint_interval_s(60, 21600, "daly") == pytest.approx(by_hand)
+
+
 def test_ten_thousand_gpus_whose_node_fails_every_thousand_hours() -> None:
     """1250 nodes: a failure every 48 minutes; saves of 30 s want one every 7 minutes."""
     mtbf_s = training.system_mtbf_s(1000 * 3600, 1250)
