@@ -22,5 +22,8 @@ def ring_all_reduce(tensor: torch.Tensor, group: dist.ProcessGroup | None = None
     exactly 2(n-1)/n of the tensor's bytes. With one rank nothing is sent.
 
     A send may wait until its receiver has posted the receive: nothing is buffered. On return nothing is in flight.
+
+    At every step all ranks send and receive at the same time, so the whole takes 2(n-1) messages of one chunk. Besides
+    the tensor at most two chunks of memory are used at a time, and none is kept after the return.
     """
     raise NotImplementedError

@@ -252,6 +252,7 @@ SUBGROUPS = Scenario(
     deadline_s=20,
 )
 
+
 @RING.check("values")
 def test_every_rank_holds_the_sum(run):
     """Every rank's tensor is overwritten with the sum over ranks, one-dimensional or not, small or large."""
@@ -383,8 +384,8 @@ def test_two_chunks_of_memory_suffice(run):
     for rank in range(run.world_size):
         peak_bytes = run.memory.peak_growth_bytes(rank, "after", since="start") - LARGE_BYTES
         left_bytes = run.memory.grown_bytes(rank, "after", since="start") - LARGE_BYTES
-        # A quarter of a chunk is what the watch over buffers in flight takes of its own, as long as it looks at one; the
-        # rest, 4 MiB, is for readings, which are exact to 1. Three chunks are beyond.
+        # A quarter of a chunk is what the watch over buffers in flight takes while it compares one; the other half is
+        # for readings, which are exact to 1 MiB. Three chunks are beyond.
         if peak_bytes > 2.75 * chunk_bytes or left_bytes > 0.5 * chunk_bytes:
             fail(
                 f"rank {rank} of {run.world_size}, a tensor of {mib(LARGE_BYTES)}: besides it the rank had "

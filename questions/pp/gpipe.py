@@ -39,5 +39,8 @@ def run_gpipe(
     rank, every gradient once to the previous rank, each in a message of its own; nothing else is sent. Peers are
     counted inside the group, while dist.send and dist.recv take global ranks unless you pass group_dst and group_src.
     A send may wait until its receiver has posted the receive: nothing is buffered.
+
+    While backwards run a rank has, beside the inputs that still wait for theirs (and the outputs on the last rank), at
+    most four tensors of the size of a microbatch's activation; after the return nothing of the batch is left.
     """
     raise NotImplementedError

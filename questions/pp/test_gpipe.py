@@ -3,8 +3,7 @@
 import torch
 import torch.distributed as dist
 
-from kit.grading import Charged, Scenario, call, compare, fail, mark
-
+from kit.grading import Charged, Scenario, call, claim_persistent, compare, fail, hold, mark
 
 FORWARD_S, BACKWARD_S = 1.0, 2.0  # virtual seconds of one microbatch on one stage
 
@@ -125,7 +124,72 @@ def run_each(solution, inputs):
         losses.append(loss)
         mark(f"batch {index} done")
     dist.barrier()
+    if inputs["is_held"]:
+        hold_batch(solution)
     return losses
+
+
+# --- memory: one batch of large microbatches, on stages whose work is next to nothing ---
+
+HELD_WORLD_SIZE = 4
+HELD_MICROBATCHES = 10
+HELD_SHAPE = (4, 128 << 10)
+HELD_BYTES = 4 * 4 * (128 << 10)  # 2 MiB: an activation, or a gradient, in float32
+HELD_BESIDE = 4  # what a rank may have beside the inputs that wait for their backward
+
+
+class HeldStage:
+    """y = x + 1, held when the first and when the last backward begins: with x still there, and before there is gx."""
+
+    num_microbatches = HELD_MICROBATCHES
+    dtype = torch.float32
+
+    def __init__(self, is_first, is_last):
+        self._is_first, self._is_last = is_first, is_last
+        self._saved = {}
+        self._num_backwards = 0
+
+    def input_shape(self, mb):
+        return HELD_SHAPE
+
+    def forward(self, mb, x):
+        y = (x.detach() + 1).requires_grad_(self._is_last)
+        self._saved[mb] = (x.detach(), y if self._is_last else None)
+        return y
+
+    def loss_backward(self, mb, loss):
+        given = self._begin_backward(mb)
+        return self._input_gradient(torch.autograd.grad(loss, given, retain_graph=True)[0])
+
+    def backward(self, mb, gy):
+        self._begin_backward(mb)
+        return self._input_gradient(gy)
+
+    def _begin_backward(self, mb):
+        self._num_backwards += 1
+        if self._num_backwards in (1, HELD_MICROBATCHES):
+            hold("first backward" if self._num_backwards == 1 else "last backward")
+        return self._saved.pop(mb)[1]
+
+    def _input_gradient(self, gy):
+        return None if self._is_first else gy + 1
+
+
+def product(y, target):
+    """A loss whose graph has y, and nothing else that is large and was not there before."""
+    return (y * target).mean()
+
+
+def hold_batch(solution):
+    """Held at the start, before the batch, in it by the stage, and after it, with the loss that it returned."""
+    hold("start")  # before anything large: from here on freed memory goes back at once
+    rank, last = dist.get_rank(), dist.get_world_size() - 1
+    microbatches = [torch.ones(HELD_SHAPE) for _ in range(HELD_MICROBATCHES)] if rank == 0 else None
+    targets = [torch.ones(HELD_SHAPE) for _ in range(HELD_MICROBATCHES)] if rank == last else None
+    hold("before")
+    loss = solution.run_gpipe(HeldStage(rank == 0, rank == last), microbatches, targets, product)
+    hold("after")
+    return loss
 
 
 # --- inputs -----------------------------------------------------------------------------------------------------------
@@ -168,13 +232,13 @@ def equal_problem(rng, world_size):
         world_batch(rng, world_size, [size] * 2),
         world_batch(rng, world_size, [size] * 3, torch.float32),
     ]
-    return {"groups": [], "batches": batches}
+    return {"groups": [], "batches": batches, "is_held": world_size == HELD_WORLD_SIZE}
 
 
 def unequal_problem(rng, world_size):
     """Four different sizes from 2 to 6, and a last microbatch of one sample."""
     sizes = [*(2 + torch.randperm(5, generator=rng)[:4]).tolist(), 1]
-    return {"groups": [], "batches": [world_batch(rng, world_size, sizes)]}
+    return {"groups": [], "batches": [world_batch(rng, world_size, sizes)], "is_held": False}
 
 
 PARTITIONS = {
@@ -188,7 +252,8 @@ PARTITIONS = {
 def subgroup_problem(rng, world_size):
     partitions = PARTITIONS[world_size]
     batches = [make_batch(rng, pipelines, [2, 2, 2], is_world=False) for pipelines in partitions]
-    return {"groups": [members for pipelines in partitions for members in pipelines], "batches": batches}
+    groups = [members for pipelines in partitions for members in pipelines]
+    return {"groups": groups, "batches": batches, "is_held": False}
 
 
 def pipeline_of(batch, rank):
@@ -200,6 +265,7 @@ def rank_inputs(problem, rank):
     return {
         "groups": problem["groups"],
         "batches": [stage_inputs(problem, batch, rank) for batch in problem["batches"]],
+        "is_held": problem["is_held"],
     }
 
 
@@ -443,6 +509,47 @@ def test_each_activation_and_gradient_travels_once(run):
                     f"with {describe(batch, pipeline)} "
                     f"the {what} are {len(expected_bytes)} messages, {sum(expected_bytes)} B"
                 )
+
+
+HELD_AT = {
+    "first backward": "when the first backward begins",
+    "last backward": "when the last backward begins",
+    "after": "after the return",
+}
+
+
+def claim_held(run, label, num_inputs, num_outputs, room):
+    """Grown by so many inputs (but for rank 0, which was given them), outputs (on the last rank) and `room` tensors."""
+
+    def expected_bytes(rank):
+        is_last = rank == run.world_size - 1
+        return HELD_BYTES * ((num_inputs if rank > 0 else 0) + (num_outputs if is_last else 0))
+
+    claim_persistent(
+        run,
+        label,
+        since="before",
+        expected_bytes=expected_bytes,
+        room_bytes=int(HELD_BYTES * room),
+        of=f"activations and gradients, {HELD_MICROBATCHES} x {HELD_BYTES >> 20} MiB each, {HELD_AT[label]}",
+    )
+
+
+@EQUAL.check("memory")
+def test_backwards_keep_only_what_they_need(run):
+    """Beside inputs that wait for their backward (and outputs on the last rank) a rank has four tensors at most."""
+    if run.problem["is_held"]:
+        # Half a tensor, 1 MiB, for the readings. What is kept for all microbatches is 10 tensors, or 9.
+        room = HELD_BESIDE + 0.5
+        claim_held(run, "first backward", HELD_MICROBATCHES, HELD_MICROBATCHES, room)
+        claim_held(run, "last backward", 1, HELD_MICROBATCHES, room)
+
+
+@EQUAL.check("memory")
+def test_nothing_of_the_batch_is_kept(run):
+    """After the return no activation and no gradient is left, nor the graph of the loss."""
+    if run.problem["is_held"]:
+        claim_held(run, "after", 0, 0, 1)
 
 
 @EQUAL.check("time")

@@ -17,7 +17,8 @@ class ParallelMLP(nn.Module):
         fc1.bias   [ffn_hidden_size / n]                 likewise
         fc2.weight [hidden_size, ffn_hidden_size / n]    its share of the columns
         fc2.bias   [hidden_size]                         whole on every rank
-    Weights arrive by load_state_dict(shard, strict=True); how they are initialised is up to you.
+    Weights arrive by load_state_dict(shard, strict=True); how they are initialised is up to you. Between steps a rank
+    keeps these, and less than an eighth of the bytes of the whole weights beside them.
 
         mlp = ParallelMLP(hidden_size, ffn_hidden_size, group=tp_group).double()
         mlp.load_state_dict(shard)

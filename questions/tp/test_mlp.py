@@ -4,11 +4,16 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from kit.grading import Scenario, compare, fail
+from kit.grading import Scenario, claim_persistent, compare, fail, hold
 
 HIDDEN, FFN = 7, 12  # 12 divides by 1, 2, 3 and 4; 7 by none of them but 1
 NUM_LAYERS = 2
 KEYS = ("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias")
+
+# Where memory is read: 32 MiB of weights, and a rank's share of the hidden features has 8 MiB, as its share of them.
+HELD_WORLD_SIZE = 4
+HELD_HIDDEN, HELD_FFN, HELD_TOKENS = 128, 32768, 256
+HELD_BYTES = 4 * (2 * HELD_HIDDEN * HELD_FFN)
 
 # --- on every rank ------------------------------------------------------------------------------------------
 
@@ -65,6 +70,8 @@ def train_stack(solution, inputs):
     with torch.no_grad():
         inference = forward(mlps, layout(inputs["microbatches"][0]["x"], inputs["is_transposed"]), False)
     mark()
+    if inputs["is_held"]:
+        hold_large(solution)
     return {
         "microbatches": microbatches,
         "gradients": [gradients_of(mlp) for mlp in mlps],
@@ -74,6 +81,26 @@ def train_stack(solution, inputs):
         "default_dtype": torch.get_default_dtype(),
         "grad_enabled": torch.is_grad_enabled(),
     }
+
+
+def hold_large(solution):
+    """Held before a large MLP is made, and when a step with it is over and only the MLP is left."""
+    share = HELD_FFN // dist.get_world_size()
+    hold("start")  # before anything large, so that what is freed goes back at once
+    train_large(nn.Sequential(nn.Linear(HELD_HIDDEN, share), nn.GELU(), nn.Linear(share, HELD_HIDDEN)))
+    hold("before")  # what matrix products of this size make once is there by now
+    mlp = solution.ParallelMLP(HELD_HIDDEN, HELD_FFN)
+    mlp.load_state_dict({key: torch.full_like(value, 0.01) for key, value in mlp.state_dict().items()})
+    train_large(mlp)
+    dist.barrier()  # after it the transport no longer knows the last operation of backward, nor its tensor
+    hold("after")
+
+
+def train_large(mlp):
+    """Forward and backward; no gradient is left."""
+    x = torch.ones(HELD_TOKENS, HELD_HIDDEN, requires_grad=True)
+    mlp(x).square().mean().backward()
+    mlp.zero_grad(set_to_none=True)
 
 
 def layout(x, is_transposed):
@@ -130,13 +157,14 @@ def make_problem(rng, world_size, leading, partition=(), *, has_bias=True, num_m
         "seeds": torch.randperm(2**20, generator=rng)[:world_size].tolist(),
         "is_residual": False,
         "is_transposed": False,
+        "is_held": False,
         "needs_input_gradient": True,
         **description,
     }
 
 
 def stack_problem(rng, world_size):
-    return make_problem(rng, world_size, (3, 5))
+    return make_problem(rng, world_size, (3, 5), is_held=world_size == HELD_WORLD_SIZE)
 
 
 PARTITIONS = {
@@ -185,6 +213,7 @@ def rank_inputs(problem, rank):
         "seed": problem["seeds"][rank],
         "is_residual": problem["is_residual"],
         "is_transposed": problem["is_transposed"],
+        "is_held": problem["is_held"],
         "needs_input_gradient": problem["needs_input_gradient"],
     }
 
@@ -272,7 +301,7 @@ def draw_after(seed):
 # --- what checks look at ------------------------------------------------------------------------------------
 
 
-def hold(run, rank, got, kind, *path, what, where=""):
+def match(run, rank, got, kind, *path, what, where=""):
     """Compare what this rank returned with expected[kind][path...], with the flaws as suspects."""
 
     def at(tree):
@@ -297,7 +326,7 @@ def check_outputs(run):
         for number, batch in enumerate(returned["microbatches"]):
             for layer, output in enumerate(batch["outputs"]):
                 where = f"MLP {layer + 1} of {NUM_LAYERS}, microbatch {number + 1}"
-                hold(run, rank, output, "outputs", number, layer, what="output", where=where)
+                match(run, rank, output, "outputs", number, layer, what="output", where=where)
 
 
 def check_input_gradients(run):
@@ -305,7 +334,7 @@ def check_input_gradients(run):
         for number, batch in enumerate(returned["microbatches"]):
             where = f"below {NUM_LAYERS} MLPs, microbatch {number + 1}"
             got = batch["input_gradient"]
-            hold(run, rank, got, "input_gradients", number, what="gradient of the input", where=where)
+            match(run, rank, got, "input_gradients", number, what="gradient of the input", where=where)
 
 
 def check_parameter_gradients(run, *keys):
@@ -315,7 +344,7 @@ def check_parameter_gradients(run, *keys):
             for key in keys:
                 got = returned["gradients"][layer].get(key)
                 where = f"MLP {layer + 1} of {NUM_LAYERS}"
-                hold(run, rank, got, "gradients", layer, key, what=f"gradient of {key}", where=where)
+                match(run, rank, got, "gradients", layer, key, what=f"gradient of {key}", where=where)
 
 
 def sections(run, rank):
@@ -432,6 +461,23 @@ def test_backward_costs_one_all_reduce(run):
             check_reductions(run, rank, operations, NUM_LAYERS, f"backward of microbatch {number}")
 
 
+@STACK.check("memory")
+def test_a_rank_keeps_its_shards_only(run):
+    """Between steps a rank has grown by its shards: nothing of the whole weights is left, and no activation."""
+    if run.problem["is_held"]:
+        claim_persistent(
+            run,
+            "after",
+            since="before",
+            expected_bytes=lambda rank: HELD_BYTES // run.world_size,
+            # Four times what readings may be off by, and half of the least that is wrong: shards that are kept twice.
+            room_bytes=HELD_BYTES // 8,
+            whole_bytes=HELD_BYTES,
+            of="weights and activations",
+            is_least_too=True,
+        )
+
+
 @STACK.check("discipline")
 def test_ranks_agree_bit_for_bit(run):
     """Outputs, input gradients and gradients of fc2.bias have the same bits on every rank."""
@@ -536,4 +582,4 @@ def test_inference_needs_no_gradient(run):
     for rank, returned in enumerate(run.ranks):
         for layer, output in enumerate(returned["inference"]):
             where = f"MLP {layer + 1} of {NUM_LAYERS}, under no_grad"
-            hold(run, rank, output, "inference", layer, what="output", where=where)
+            match(run, rank, output, "inference", layer, what="output", where=where)

@@ -24,6 +24,7 @@ def ring_all_reduce(tensor, group=None):
         for handle in handles:
             handle.wait()
         combine(pieces[previous], inbox)
+        del inbox, handles  # else every hop keeps its own until the last one is over
         pass_on(previous, hops - 1, combine)
 
     pass_on(rank, n - 1, lambda piece, inbox: piece.add_(inbox))

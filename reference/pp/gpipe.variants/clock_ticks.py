@@ -22,13 +22,15 @@ def run_gpipe(stage, microbatches, targets, loss_fn, group=None):
     ticks = m + p - 1
 
     # Forward: tick t runs microbatch t - s here and microbatch t - s - 1 on the right.
-    x, ys = (microbatches[0] if s == 0 else None), []
+    x, ys, shapes = (microbatches[0] if s == 0 else None), [], []
     for t in range(-1, ticks):
         mb = t - s
         y = None
         if 0 <= mb < m:
             y = stage.forward(mb, x)
-            ys.append(y)
+            shapes.append(y.shape)
+            if s == p - 1:
+                ys.append(y)  # the others' outputs are gone when they are sent
         following, x = mb + 1, None
         if 0 <= following < m:
             x = microbatches[following] if s == 0 else torch.empty(stage.input_shape(following), dtype=stage.dtype)
@@ -56,7 +58,7 @@ def run_gpipe(stage, microbatches, targets, loss_fn, group=None):
             gx = stage.loss_backward(mb, loss) if s == p - 1 else stage.backward(mb, gy)
         following, gy = mb + 1, None
         if 0 <= following < m and s < p - 1:
-            gy = torch.empty_like(ys[following])
+            gy = torch.empty(shapes[following], dtype=stage.dtype)
         exchange(gx if s > 0 else None, s - 1, gy, s + 1, group)
 
     return loss.detach() if s == p - 1 else None

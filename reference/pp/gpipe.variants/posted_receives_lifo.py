@@ -1,36 +1,47 @@
-"""Backwards from the last microbatch to the first, as the paper draws it; receives are posted ahead of need."""
+"""Backwards from the last microbatch to the first, as the paper draws it; each receive is posted one ahead of need."""
+
+from collections import deque
 
 import torch
 from torch import distributed as dist
 
 
 class Neighbour:
-    """One side of this stage. Does nothing at the end of the chain."""
+    """One side of this stage. Sends nothing at the end of the chain."""
 
     def __init__(self, group, peer):
-        size = dist.get_world_size(group)
-        self.exists = 0 <= peer < size
+        self.exists = 0 <= peer < dist.get_world_size(group)
         self.group, self.peer = group, peer
-        self.sent = []
+        self.leaving = None  # the handle and the tensor of the last send
 
-    def expect(self, shapes, dtype):
-        """Post one receive per shape, in the order in which the neighbour will send."""
-        buffers = [torch.empty(shape, dtype=dtype) for shape in shapes]
-        works = [dist.irecv(buffer, group=self.group, group_src=self.peer) for buffer in buffers]
-        return iter(zip(works, buffers, strict=True))
+    def arriving(self, shapes, dtype):
+        """Yields a tensor per shape, in the order in which the neighbour sends; keeps none that it has yielded."""
+        posted = deque()
+        for shape in shapes:
+            buffer = torch.empty(shape, dtype=dtype)
+            posted.append((dist.irecv(buffer, group=self.group, group_src=self.peer), buffer))
+            del buffer
+            if len(posted) == 2:
+                yield self.first(posted)
+        while posted:
+            yield self.first(posted)
+
+    @staticmethod
+    def first(posted):
+        work, buffer = posted.popleft()
+        work.wait()
+        return buffer
 
     def send(self, tensor):
-        self.sent.append((dist.isend(tensor, group=self.group, group_dst=self.peer), tensor))
+        """One send at a time is under way."""
+        if self.exists:
+            self.flush()
+            self.leaving = (dist.isend(tensor, group=self.group, group_dst=self.peer), tensor)
 
     def flush(self):
-        for work, _ in self.sent:
-            work.wait()
-
-
-def take(expected):
-    work, buffer = next(expected)
-    work.wait()
-    return buffer
+        if self.leaving is not None:
+            self.leaving[0].wait()
+        self.leaving = None
 
 
 def run_gpipe(stage, microbatches, targets, loss_fn, group=None):
@@ -38,27 +49,26 @@ def run_gpipe(stage, microbatches, targets, loss_fn, group=None):
     before, after = Neighbour(group, rank - 1), Neighbour(group, rank + 1)
     indices = list(range(stage.num_microbatches))
 
-    inputs = before.expect(map(stage.input_shape, indices), stage.dtype) if before.exists else None
-    outputs = {}
+    inputs = before.arriving(map(stage.input_shape, indices), stage.dtype) if before.exists else iter(microbatches)
+    shapes, parts = [], []
     for i in indices:
-        x = take(inputs) if before.exists else microbatches[i]
-        outputs[i] = stage.forward(i, x)
+        y = stage.forward(i, next(inputs))
         if after.exists:
-            after.send(outputs[i])
+            shapes.append(y.shape)
+            after.send(y)
+        else:
+            parts.append(loss_fn(y, targets[i]) * targets[i].shape[0])
+        del y
+    after.flush()
 
     total = None
     if after.exists:
-        backwards = indices[::-1]
-        gradients = after.expect((outputs[i].shape for i in backwards), stage.dtype)
+        gradients = after.arriving(reversed(shapes), stage.dtype)
     else:
         count = sum(t.shape[0] for t in targets)
-        parts = {i: loss_fn(outputs[i], targets[i]) * targets[i].shape[0] for i in indices}
-        total = torch.stack([part.detach() for part in parts.values()]).sum() / count
+        total = torch.stack([part.detach() for part in parts]).sum() / count
 
     for i in reversed(indices):
-        gx = stage.backward(i, take(gradients)) if after.exists else stage.loss_backward(i, parts[i] / count)
-        if before.exists:
-            before.send(gx)
+        before.send(stage.backward(i, next(gradients)) if after.exists else stage.loss_backward(i, parts.pop() / count))
     before.flush()
-    after.flush()
     return total
