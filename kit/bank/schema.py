@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from kit.bank.closest import closest
@@ -13,6 +22,7 @@ from kit.costmodel import units
 
 Proof = Literal["values", "traffic", "memory", "time", "discipline"]
 Language = Literal["en", "zh"]
+Outcome = Literal["prints", "hangs", "raises", "race", "mismatch"]
 
 NOT_BLANK = r"\S"
 YEAR_MONTH = r"^\d{4}-(0[1-9]|1[0-2])$"
@@ -21,6 +31,7 @@ MUTANT_NAME = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 BUG_ID = r"^[A-Z]+\d+[a-z]?$"
 DOTTED_NAME = r"^torch(\.[A-Za-z_]\w*)+$"
 COST_FUNCTION = r"^[a-z_]+\.[a-z0-9_]+$"
+COVERED = r"^[FC][1-9]\d*$"
 
 
 def scalar(value: object) -> int | float | str:
@@ -37,11 +48,32 @@ def known_unit(unit: str) -> str:
     raise PydanticCustomError("unit", "unknown unit '{unit}' ({meant})", {"unit": unit, "meant": meant})
 
 
+def program_text(program: str) -> str:
+    try:
+        compile(program, "program", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        what = "does not compile: line {line} of it: {reason}"
+        raise PydanticCustomError(
+            "program", what, {"line": line, "reason": getattr(error, "msg", str(error))}
+        ) from None
+    return program
+
+
+def all_differ(names: tuple[str, ...]) -> tuple[str, ...]:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise PydanticCustomError("names", "'{name}' is there twice", {"name": twice[0]})
+    return names
+
+
 Line = Annotated[str, Field(pattern=NOT_BLANK)]
 YearMonth = Annotated[str, Field(pattern=YEAR_MONTH)]
 DottedName = Annotated[str, Field(pattern=DOTTED_NAME)]
 Count = Annotated[int, Field(ge=1)]
 Scalar = Annotated[int | float | str, PlainValidator(scalar)]
+Program = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(program_text)]
+WorldSize = Annotated[int, Field(ge=1, le=8)]
 
 
 class Model(BaseModel):
@@ -70,6 +102,19 @@ class Source(Model):
     date: YearMonth | None = None
 
 
+class Experiment(Model):
+    """A program for the switchboard, run by every rank, and what comes of it.
+
+    `expect` is all that the ranks print, in the order of ranks, of a program that `prints`; a part of the error's text
+    of one that `raises`; a part of the diagnosis of the others.
+    """
+
+    world_size: WorldSize
+    program: Program
+    outcome: Outcome
+    expect: Line
+
+
 class BaseQuestion(Model):
     id: str  # given by the path, never written in the file
     level: Annotated[int, Field(ge=1, le=4)]
@@ -82,6 +127,10 @@ class BaseQuestion(Model):
     follow_ups: Annotated[tuple[FollowUp, ...], Field(strict=False, min_length=1)]
     sources: Annotated[tuple[Source, ...], Field(strict=False, min_length=1)]
     as_of: YearMonth | None = None
+    covers: Annotated[
+        tuple[Annotated[str, Field(pattern=COVERED)], ...], Field(strict=False), AfterValidator(all_differ)
+    ] = ()
+    proof: Experiment | None = None  # that a claim of the question is true
 
     @property
     def topic(self) -> str:
@@ -91,7 +140,8 @@ class BaseQuestion(Model):
 class CodeQuestion(BaseQuestion):
     kind: Literal["code"]
     interface: Annotated[tuple[Line, ...], Field(strict=False, min_length=1)]
-    forbidden: Annotated[tuple[DottedName, ...], Field(strict=False)] = ()  # what would be the answer
+    # What would be the answer.
+    forbidden: Annotated[tuple[DottedName, ...], Field(strict=False), AfterValidator(all_differ)] = ()
     points: Annotated[dict[Proof, Count], Field(min_length=1)]
     shared_dir: bool = False
 
@@ -102,14 +152,6 @@ class CodeQuestion(BaseQuestion):
             raise PydanticCustomError("points", "no points for 'values', without which a score is 0")
         return points
 
-    @field_validator("forbidden")
-    @classmethod
-    def nothing_is_forbidden_twice(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise PydanticCustomError("names", "'{name}' is there twice", {"name": twice[0]})
-        return names
-
 
 class Option(Model):
     text: Text
@@ -117,23 +159,26 @@ class Option(Model):
     why: Text
 
 
+def exactly_one_is_correct(options: tuple[Option, ...]) -> tuple[Option, ...]:
+    count = sum(option.correct for option in options)
+    if count != 1:
+        what = "{count} options have 'correct: true', and this kind takes exactly 1"
+        raise PydanticCustomError("options", what, {"count": count})
+    return options
+
+
+Options = Annotated[tuple[Option, ...], Field(strict=False, min_length=3, max_length=6)]
+OneCorrect = Annotated[Options, AfterValidator(exactly_one_is_correct)]
+
+
 class ChoiceQuestion(BaseQuestion):
     kind: Literal["choice"]
-    options: Annotated[tuple[Option, ...], Field(strict=False, min_length=3, max_length=6)]
-
-    @field_validator("options")
-    @classmethod
-    def exactly_one_is_correct(cls, options: tuple[Option, ...]) -> tuple[Option, ...]:
-        count = sum(option.correct for option in options)
-        if count != 1:
-            what = "{count} options have 'correct: true', and kind 'choice' takes exactly 1"
-            raise PydanticCustomError("options", what, {"count": count})
-        return options
+    options: OneCorrect
 
 
 class MultiQuestion(BaseQuestion):
     kind: Literal["multi"]
-    options: Annotated[tuple[Option, ...], Field(strict=False, min_length=3, max_length=6)]
+    options: Options
 
     @field_validator("options")
     @classmethod
@@ -197,9 +242,32 @@ class OrderQuestion(BaseQuestion):
 
 
 class PredictQuestion(BaseQuestion):
+    """What does this program do? Its fields are those of an Experiment, and it is answered like a choice."""
+
     kind: Literal["predict"]
-    program: Line  # inline code, or a path beside the question
+    world_size: WorldSize
+    program: Program
+    outcome: Outcome
     expect: Line
+    options: OneCorrect
+
+    @field_validator("options")
+    @classmethod
+    def right_option_says_what_is_printed(
+        cls, options: tuple[Option, ...], fields: ValidationInfo
+    ) -> tuple[Option, ...]:
+        expect = " ".join(str(fields.data.get("expect", "")).split())
+        if fields.data.get("outcome") == "prints":
+            for option in options:
+                for language, text in (("en", option.text.en), ("zh", option.text.zh)):
+                    if option.correct and expect not in " ".join(text.split()):
+                        what = "the right option does not say {expect} in {language}, which is what is printed"
+                        raise PydanticCustomError("options", what, {"expect": repr(expect), "language": repr(language)})
+        return options
+
+    @property
+    def experiment(self) -> Experiment:
+        return Experiment(world_size=self.world_size, program=self.program, outcome=self.outcome, expect=self.expect)
 
 
 class RubricPoint(Model):
@@ -209,7 +277,7 @@ class RubricPoint(Model):
 
 class OpenQuestion(BaseQuestion):
     kind: Literal["open"]
-    rubric: Annotated[tuple[RubricPoint, ...], Field(strict=False, min_length=1)]
+    rubric: Annotated[tuple[RubricPoint, ...], Field(strict=False, min_length=4)]
     model_answer: Text
 
 

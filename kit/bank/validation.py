@@ -23,6 +23,7 @@ PATTERNS = {
     schema.COST_FUNCTION: "expected a function of the cost model, as pipeline.bubble_fraction",
     schema.MUTANT_NAME: "expected small letters, digits and hyphens, as summed-not-averaged",
     schema.BUG_ID: "expected a letter and a number, as D01",
+    schema.COVERED: "expected F or C and a number from docs/coverage.md, as F12 or C3",
 }
 
 EXPECTED = {
@@ -36,7 +37,7 @@ EXPECTED = {
     "model_attributes_type": "a mapping of keys",
 }
 
-OWN_RULES = {"scalar", "unit", "points", "options", "parameter", "parameters", "names"}
+OWN_RULES = {"scalar", "unit", "points", "options", "parameter", "parameters", "names", "program"}
 
 
 def validate(model: type[M], document: Document, values: dict[str, Any]) -> M:
@@ -109,7 +110,9 @@ def keys_at(model: type[BaseModel], location: Location) -> list[str]:
 
 
 def below(annotation: Any, step: int | str) -> Any:
-    """The type of the entry `step` of a model, a mapping or a list."""
+    """The type of the entry `step` of a model, a mapping or a list, which may also be None."""
+    if type(None) in get_args(annotation):
+        annotation = next(each for each in get_args(annotation) if each is not type(None))
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation.model_fields[str(step)].annotation
     return get_args(annotation)[0 if isinstance(step, int) else 1]

@@ -54,6 +54,30 @@ QUESTIONS: dict[str, dict[str, Any]] = {
         "convention": text("Idle / makespan.", "空闲 / makespan。"),
         "working": text("({p}-1)/({m}+{p - 1}) = {answer}", "中文 {answer}"),
     },
+    "predict": {
+        "kind": "predict",
+        **COMMON,
+        "world_size": 2,
+        "program": "import torch.distributed as dist\n\nprint(dist.get_rank())\n",
+        "outcome": "prints",
+        "expect": "0\n1\n",
+        "options": [
+            {"text": text("`0 1`", "打印 `0 1`"), "correct": True, "why": text("Two ranks.")},
+            {"text": text("`0 0`", "打印 `0 0`"), "why": text("They differ.")},
+            {"text": text("`1 2`", "打印 `1 2`"), "why": text("They count from 0.")},
+        ],
+    },
+    "open": {
+        "kind": "open",
+        **COMMON,
+        "rubric": [
+            {"point": text("Says that it is so.", "说了如此。"), "weight": 2},
+            {"point": text("Says why.", "说了原因。"), "weight": 1},
+            {"point": text("Says when it is not.", "说了例外。"), "weight": 1},
+            {"point": text("Gives a figure.", "给了数字。"), "weight": 1},
+        ],
+        "model_answer": text("It is so, because it is.", "如此，因为如此。"),
+    },
     "code": {
         "kind": "code",
         **COMMON,
