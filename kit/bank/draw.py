@@ -16,7 +16,7 @@ from kit.costmodel import units
 from kit.errors import KitError
 
 if TYPE_CHECKING:
-    from kit.bank.schema import Language, NumberQuestion, Parameter, Question, Text
+    from kit.bank.schema import Language, NumberQuestion, Option, Parameter, Question, Text
 
 Value = int | float | str
 
@@ -54,12 +54,9 @@ class Draw:
     def options(self, language: Language) -> list[str]:
         """Options or items as they are shown; none for the other kinds."""
         question = self.question
-        if question.kind == "choice" or question.kind == "multi":
-            texts = [option.text for option in question.options]
-        elif question.kind == "order":
+        texts = [option.text for option in options_of(question)]
+        if question.kind == "order":
             texts = list(question.items)
-        else:
-            return []
         return [self.text(texts[index], language) for index in self.order]
 
     def values(self) -> dict[str, Value]:
@@ -69,11 +66,19 @@ class Draw:
         return {**self.parameters, "answer": shown_answer(self.question, self.answer)}
 
 
+def options_of(question: Question) -> tuple[Option, ...]:
+    """The options as the file gives them; none for kinds that have none."""
+    if question.kind == "choice" or question.kind == "multi" or question.kind == "predict":
+        return question.options
+    return ()
+
+
 def draw(question: Question, seed: int) -> Draw:
     """The question as `seed` shows it; the same on every machine and version of Python."""
     rng = random.Random(f"{question.id} {seed}")
-    if question.kind == "choice" or question.kind == "multi":
-        return Draw(question, seed, shuffled(len(question.options), rng), {}, None)
+    options = options_of(question)
+    if options:
+        return Draw(question, seed, shuffled(len(options), rng), {}, None)
     if question.kind == "order":
         return Draw(question, seed, disordered(len(question.items), rng), {}, None)
     if question.kind == "number":

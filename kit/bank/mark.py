@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kit.bank.draw import shown_answer
+from kit.bank.draw import options_of, shown_answer
 from kit.bank.typed_number import TypedNumber, read_number
 from kit.costmodel import units
 from kit.errors import KitError
 
 if TYPE_CHECKING:
     from kit.bank.draw import Draw
-    from kit.bank.schema import NumberQuestion
+    from kit.bank.schema import NumberQuestion, OpenQuestion
 
 LETTERS = "abcdefghi"
+YES = {"y", "yes", "是", "有", "对"}
+NO = {"n", "no", "否", "没有", "不", "不对"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +42,9 @@ def mark(draw: Draw, typed: str) -> Mark:
     question = draw.question
     if question.kind == "number":
         return mark_number(draw, question, typed)
-    if question.kind == "choice" or question.kind == "multi":
-        right = {index for index, option in enumerate(question.options) if option.correct}
-        return mark_options(draw, right, typed, is_single=question.kind == "choice")
+    right = {index for index, option in enumerate(options_of(question)) if option.correct}
+    if right:
+        return mark_options(draw, right, typed, is_single=question.kind != "multi")
     if question.kind == "order":
         return mark_order(draw, typed)
     raise KitError(f"{question.id} is of kind {question.kind}, which is not marked from a typed line")
@@ -73,6 +76,25 @@ def mark_order(draw: Draw, typed: str) -> Mark:
     num_placed = sum(index == place for place, index in enumerate(chosen))
     note = "" if num_placed == len(chosen) else f"{num_placed} of {len(chosen)} in their place"
     return Mark(positions == right, letters(right), letters(positions), chosen, note)
+
+
+def mark_points(question: OpenQuestion, are_met: Sequence[bool]) -> Mark:
+    """The mark of an answer in words; `are_met` says of each point of the rubric whether the answer made it.
+
+    `got` and `expected` are points, `chosen` the points that were made.
+    """
+    weights = [point.weight for point in question.rubric]
+    chosen = tuple(index for index, is_met in enumerate(are_met) if is_met)
+    got = sum(weights[index] for index in chosen)
+    return Mark(got == sum(weights), str(sum(weights)), str(got), chosen)
+
+
+def read_yes_or_no(typed: str) -> bool:
+    """Raises KitError for what is neither."""
+    text = unicodedata.normalize("NFKC", typed).strip().lower()
+    if text not in YES | NO:
+        raise KitError(f"{typed.strip()!r} is neither y nor n")
+    return text in YES
 
 
 def read_positions(typed: str, count: int) -> list[int]:

@@ -122,7 +122,7 @@ def quiz(
 ) -> None:
     """Answer questions, with hints and explanations.
 
-    Kinds choice, multi and number; for code there are start and grade.
+    Every kind but code, for which there are start and grade. An answer in words is marked by whoever wrote it.
     """
     from kit.cli import quiz as command
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kit.bank.draw import Draw
-from kit.bank.mark import Mark, mark
+from kit.bank.mark import Mark, mark, mark_points, read_yes_or_no
 from kit.errors import KitError
 
-KINDS = ("choice", "multi", "number")
+KINDS = ("choice", "multi", "number", "order", "predict", "open")
 
-Phase = Literal["choosing", "asking", "told", "over"]
-Verdict = Literal["right", "wrong", "skipped"]
+Phase = Literal["choosing", "asking", "marking", "told", "over"]
+Verdict = Literal["right", "wrong", "marked", "unmarked", "skipped"]
 Command = Literal["hint", "skip", "quit", "next"]
 Notice = Literal["hint", "no_more_hints", "not_taken", "nothing"]
 
@@ -34,7 +34,10 @@ COMMANDS: dict[str, Command] = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one question; `mark` is None where it was skipped."""
+    """What became of one question; `mark` is None where it was skipped, or its points were not looked at.
+
+    An answer in words is "marked", by points and by its writer, or "unmarked" where the input ended before.
+    """
 
     draw: Draw
     verdict: Verdict
@@ -44,11 +47,17 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Score:
+    """Questions that became what their verdicts say; points are of the marked ones, out of `most_points`."""
+
     right: int
     wrong: int
+    marked: int
+    unmarked: int
     skipped: int
     not_asked: int
     num_hints: int
+    points: int
+    most_points: int
 
     @property
     def answered(self) -> int:
@@ -59,7 +68,8 @@ class Score:
 class Quiz:
     """`plan` holds the ids to be asked.
 
-    choosing: `wanted` is to be drawn and given to `present`. asking: `asked` waits for an answer or a command.
+    choosing: `wanted` is to be drawn and given to `present`. asking: `asked` waits for an answer or a command; an
+    answer in words grows in `written`. marking: its writer says of one point after the other whether it is made.
     told: the last outcome is on the screen. over: nothing more is taken.
     """
 
@@ -69,12 +79,14 @@ class Quiz:
     asked: Draw | None = None
     num_hints: int = 0
     notice: Notice | None = None  # what the last line brought, where it was no answer
+    written: tuple[str, ...] = ()
+    are_met: tuple[bool, ...] = ()
     complaint: str = ""  # why a line was not taken; such a line never counts
 
     @property
     def number(self) -> int:
         """Of the question on the screen, from 1."""
-        return len(self.outcomes) + (self.phase in ("choosing", "asking"))
+        return len(self.outcomes) + (self.phase in ("choosing", "asking", "marking"))
 
     @property
     def wanted(self) -> str:
@@ -89,11 +101,13 @@ class Quiz:
         return len(self.outcomes) == len(self.plan)
 
     def score(self) -> Score:
-        counts = {
-            name: sum(outcome.verdict == name for outcome in self.outcomes) for name in ("right", "wrong", "skipped")
-        }
+        verdicts: tuple[Verdict, ...] = ("right", "wrong", "marked", "unmarked", "skipped")
+        counts = {name: sum(outcome.verdict == name for outcome in self.outcomes) for name in verdicts}
+        marks = [outcome.mark for outcome in self.outcomes if outcome.verdict == "marked" and outcome.mark]
         return Score(
             **counts,
+            points=sum(int(each.got) for each in marks),
+            most_points=sum(int(each.expected) for each in marks),
             not_asked=len(self.plan) - len(self.outcomes),
             num_hints=sum(outcome.num_hints for outcome in self.outcomes) + (self.num_hints if self.asked else 0),
         )
@@ -106,7 +120,7 @@ def begin(plan: Sequence[str]) -> Quiz:
 def present(quiz: Quiz, draw: Draw) -> Quiz:
     """The drawn question `quiz.wanted` is asked."""
     assert quiz.phase == "choosing" and draw.question.id == quiz.wanted
-    return replace(quiz, phase="asking", asked=draw, num_hints=0, notice=None, complaint="")
+    return replace(quiz, phase="asking", asked=draw, num_hints=0, notice=None, complaint="", written=(), are_met=())
 
 
 def reply(quiz: Quiz, line: str) -> Quiz:
@@ -115,14 +129,21 @@ def reply(quiz: Quiz, line: str) -> Quiz:
     command = COMMANDS.get(text.lower())
     quiz = replace(quiz, notice=None, complaint="")
     if quiz.phase == "asking":
-        return asked(quiz, command, text)
+        assert quiz.asked is not None
+        return writing(quiz, command, line) if quiz.asked.question.kind == "open" else asked(quiz, command, text)
+    if quiz.phase == "marking":
+        return marking(quiz, command, text)
     if quiz.phase == "told":
         return told(quiz, command)
     return quiz
 
 
 def end(quiz: Quiz) -> Quiz:
-    """No more input: a question without an answer counts as not asked."""
+    """No more input: a question without an answer counts as not asked, and one in words goes to its marking first."""
+    if quiz.phase == "asking" and quiz.written:
+        return replace(quiz, phase="marking", notice=None)
+    if quiz.phase == "marking":
+        quiz = tell(quiz, "unmarked", None)
     return replace(quiz, phase="over")
 
 
@@ -147,6 +168,35 @@ def asked(quiz: Quiz, command: Command | None, text: str) -> Quiz:
     except KitError as error:
         return replace(quiz, notice="not_taken", complaint="; ".join(filter(None, [error.message, error.hint])))
     return tell(quiz, "right" if given.is_right else "wrong", given)
+
+
+def writing(quiz: Quiz, command: Command | None, line: str) -> Quiz:
+    """A line of an answer in words. An empty one ends it; commands are taken while nothing else is on their line."""
+    if command == "quit":
+        return replace(quiz, phase="over")
+    if command == "skip":
+        return tell(quiz, "skipped", None)
+    if command == "hint":
+        return hint(quiz)
+    if line.strip():
+        return replace(quiz, written=(*quiz.written, line))
+    return replace(quiz, phase="marking") if quiz.written else replace(quiz, notice="nothing")
+
+
+def marking(quiz: Quiz, command: Command | None, text: str) -> Quiz:
+    """Whether the answer makes the next point of the rubric."""
+    assert quiz.asked is not None
+    question = quiz.asked.question
+    assert question.kind == "open"
+    if command == "quit":
+        return end(quiz)
+    try:
+        quiz = replace(quiz, are_met=(*quiz.are_met, read_yes_or_no(text)))
+    except KitError as error:
+        return replace(quiz, notice="not_taken", complaint=error.message)
+    if len(quiz.are_met) < len(question.rubric):
+        return quiz
+    return tell(quiz, "marked", mark_points(question, quiz.are_met))
 
 
 def hint(quiz: Quiz) -> Quiz:

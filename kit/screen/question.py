@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 
 from rich.text import Text
 
-from kit.bank.draw import Draw
+from kit.bank.draw import Draw, options_of
 from kit.bank.mark import LETTERS
-from kit.bank.schema import CodeQuestion, NumberQuestion, Source
+from kit.bank.schema import CodeQuestion, NumberQuestion, OpenQuestion, PredictQuestion, Source
 from kit.screen.page import Page
 from kit.screen.wrap import Prose
 
@@ -32,6 +32,8 @@ def show_task(page: Page, draw: Draw) -> None:
     elif question.kind == "number":
         show_units(page, draw, question)
     else:
+        if question.kind == "predict":
+            show_program(page, question)
         show_options(page, draw)
     if question.requires:
         page.blank()
@@ -39,6 +41,13 @@ def show_task(page: Page, draw: Draw) -> None:
     if question.as_of:
         page.blank()
         page.line(page.say("as_of", month=question.as_of), style="dim")
+
+
+def show_program(page: Page, question: PredictQuestion) -> None:
+    page.blank()
+    page.source(question.program)
+    page.blank()
+    page.line(page.say("on_ranks", count=question.world_size), style="dim")
 
 
 def show_interface(page: Page, question: CodeQuestion) -> None:
@@ -125,9 +134,10 @@ def show_sources(page: Page, sources: Sequence[Source]) -> None:
 def show_options_with_reasons(page: Page, draw: Draw, chosen: Collection[int] = ()) -> None:
     """Every option with whether it is right, and why. `chosen`: indices in the file, which are marked."""
     question = draw.question
-    assert question.kind == "choice" or question.kind == "multi", question.kind
+    options = options_of(question)
+    assert options, question.kind
     for position, (index, text) in enumerate(zip(draw.order, draw.options(page.language), strict=True)):
-        option = question.options[index]
+        option = options[index]
         page.blank()
         mark = ">" if index in chosen else " "
         page.markdown(text, f"{mark} {LETTERS[position]}  ", "     ")
@@ -136,21 +146,54 @@ def show_options_with_reasons(page: Page, draw: Draw, chosen: Collection[int] = 
         page.markdown(draw.text(option.why, page.language), "     ", lead=lead)
 
 
+def show_right_order(page: Page, draw: Draw) -> None:
+    """Items first to last, each with the letter that it was shown with."""
+    question = draw.question
+    assert question.kind == "order", question.kind
+    for index, item in enumerate(question.items):
+        page.markdown(draw.text(item, page.language), f"  {LETTERS[draw.order.index(index)]}  ", "     ")
+
+
+def show_rubric(page: Page, draw: Draw, question: OpenQuestion, chosen: Collection[int] | None = None) -> None:
+    """The points of an answer in words. `chosen`: those that were made, which are ticked; None where nobody looked."""
+    page.heading(page.say("rubric"))
+    for index, point in enumerate(question.rubric):
+        first = "  - " if chosen is None else "  [x] " if index in chosen else "  [ ] "
+        page.markdown(f"{draw.text(point.point, page.language)} {weight(page, point.weight)}", first, " " * len(first))
+
+
+def weight(page: Page, count: int) -> str:
+    return page.say("weight", weight=count)
+
+
+def show_model_answer(page: Page, draw: Draw, question: OpenQuestion) -> None:
+    page.heading(page.say("answer"))
+    page.markdown(draw.text(question.model_answer, page.language), "  ")
+
+
+def show_what_happens(page: Page, question: PredictQuestion) -> None:
+    page.heading(page.say(f"happens_{question.outcome}"))
+    page.source(question.expect, "")
+
+
 def show_answer(page: Page, draw: Draw, reference: str | None) -> None:
     """All that `show` keeps back unless asked; `reference` is the source of a code question's answer."""
     question = draw.question
+    if question.kind == "open":
+        show_model_answer(page, draw, question)
+        show_rubric(page, draw, question)
+        show_explanation(page, draw)
+        show_sources(page, question.sources)
+        return
     page.heading(page.say("answer"))
-    if question.kind == "choice" or question.kind == "multi":
+    if options_of(question):
         show_options_with_reasons(page, draw)
+        if question.kind == "predict":
+            show_what_happens(page, question)
     elif question.kind == "number":
         page.line(str(draw.values()["answer"]), indent="  ")
     elif question.kind == "order":
-        for number, item in enumerate(question.items, 1):
-            page.markdown(draw.text(item, page.language), f"  {number}. ", "     ")
-    elif question.kind == "open":
-        page.markdown(draw.text(question.model_answer, page.language), "  ")
-    elif question.kind == "predict":
-        page.line(question.expect, indent="  ")
+        show_right_order(page, draw)
     elif reference is None:
         page.line(page.say("no_reference"), indent="  ")
     else:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from rich.text import Text
 
-from kit.bank.draw import Draw
+from kit.bank.draw import Draw, options_of
 from kit.bank.mark import LETTERS
 from kit.practice.quiz import Outcome, Quiz, end, go_on, present, reply
 from kit.screen.page import Page
@@ -14,15 +14,26 @@ from kit.screen.question import (
     show_explanation,
     show_follow_ups,
     show_hint,
+    show_model_answer,
     show_options_with_reasons,
+    show_right_order,
+    show_rubric,
     show_sources,
     show_task,
+    show_what_happens,
     tolerance,
+    weight,
 )
 from kit.screen.wrap import Prose, padded, widest
 
 PROMPT = "> "
-STYLES = {"right": "bold green", "wrong": "bold red", "skipped": "bold yellow"}
+STYLES = {
+    "right": "bold green",
+    "wrong": "bold red",
+    "marked": "bold green",
+    "unmarked": "bold yellow",
+    "skipped": "bold yellow",
+}
 
 
 def play(page: Page, quiz: Quiz, draw: Callable[[str], Draw]) -> Quiz:
@@ -41,14 +52,29 @@ def play(page: Page, quiz: Quiz, draw: Callable[[str], Draw]) -> Quiz:
 def step(page: Page, quiz: Quiz) -> Quiz:
     """One line of input and what it leads to."""
     line = read_line(page)
-    if line is None:
-        return end(quiz)
-    after = reply(quiz, line)
-    if after.phase == "told" and quiz.phase == "asking":
+    after = reply(quiz, line) if line is not None else end(quiz)
+    if len(after.outcomes) > len(quiz.outcomes):
         show_outcome(page, after)
     elif after.notice is not None:
         show_notice(page, after)
+    elif after.phase == "marking":
+        show_next_point(page, after)
     return after
+
+
+def show_next_point(page: Page, quiz: Quiz) -> None:
+    """The next point of the rubric; before the first one a whole answer to compare with."""
+    draw, number = quiz.asked, len(quiz.are_met)
+    assert draw is not None and draw.question.kind == "open"
+    if not number:
+        show_model_answer(page, draw, draw.question)
+        page.blank()
+        page.line(page.say("compare", count=len(draw.question.rubric)))
+    point = draw.question.rubric[number]
+    page.blank()
+    text = f"{draw.text(point.point, page.language)} {weight(page, point.weight)}"
+    page.markdown(text, f"  {number + 1}. ", "     ")
+    page.line(page.say("ask_point"), style="dim")
 
 
 def read_line(page: Page) -> str | None:
@@ -88,16 +114,20 @@ def show_notice(page: Page, quiz: Quiz) -> None:
     else:
         assert quiz.asked is not None
         if quiz.notice == "not_taken":
-            page.line(page.say("not_taken", why=complaint(page, quiz.asked, quiz.complaint)), style="yellow")
-        page.line(page.say(f"ask_{quiz.asked.question.kind}"), style="dim")
+            page.line(page.say("not_taken", why=complaint(page, quiz)), style="yellow")
+        page.line(page.say("ask_point" if quiz.phase == "marking" else f"ask_{quiz.asked.question.kind}"), style="dim")
 
 
-def complaint(page: Page, draw: Draw, english: str) -> str:
+def complaint(page: Page, quiz: Quiz) -> str:
     """Why a line was not taken, in Chinese as far as there is one."""
-    options = draw.options(page.language)
+    assert quiz.asked is not None
+    options = quiz.asked.options(page.language)
+    if quiz.phase == "marking":
+        return page.say("accepted_point")
     if page.language == "en" or not options:
-        return english
-    return page.say("accepted", last=LETTERS[len(options) - 1], count=len(options))
+        return quiz.complaint
+    phrase = "accepted_order" if quiz.asked.question.kind == "order" else "accepted"
+    return page.say(phrase, last=LETTERS[len(options) - 1], count=len(options))
 
 
 def show_outcome(page: Page, quiz: Quiz) -> None:
@@ -105,12 +135,22 @@ def show_outcome(page: Page, quiz: Quiz) -> None:
     outcome = quiz.last
     page.blank()
     show_verdict(page, outcome)
-    if outcome.draw.question.kind in ("choice", "multi"):
-        show_options_with_reasons(page, outcome.draw, outcome.mark.chosen if outcome.mark else ())
+    question, chosen = outcome.draw.question, outcome.mark.chosen if outcome.mark else ()
+    if options_of(question):
+        show_options_with_reasons(page, outcome.draw, chosen)
+    if question.kind == "predict":
+        show_what_happens(page, question)
+    elif question.kind == "order":
+        page.heading(page.say("right_order"))
+        show_right_order(page, outcome.draw)
+    elif question.kind == "open":
+        if outcome.verdict == "skipped":
+            show_model_answer(page, outcome.draw, question)
+        show_rubric(page, outcome.draw, question, chosen if outcome.mark else None)
     show_explanation(page, outcome.draw)
     show_follow_ups(page, outcome.draw, with_answers=True)
     show_sources(page, outcome.draw.question.sources)
-    if page.terminal.is_interactive:
+    if page.terminal.is_interactive and quiz.phase == "told":
         page.blank()
         show_way_on(page, quiz)
 
@@ -118,22 +158,32 @@ def show_outcome(page: Page, quiz: Quiz) -> None:
 def show_way_on(page: Page, quiz: Quiz) -> None:
     """What Enter does; the verdict once more, since its first line may have scrolled away."""
     outcome = quiz.last
-    answer = page.say("colon") + outcome.mark.expected if outcome.mark else ""
-    word = (f"{page.say(outcome.verdict)}{answer}", STYLES[outcome.verdict])
+    answer = page.say("colon") + outcome.mark.expected if outcome.mark and outcome.verdict != "marked" else ""
+    word = (f"{verdict_of(page, outcome)}{answer}", STYLES[outcome.verdict])
     page.line(Text.assemble(word, page.say("stop"), (page.say("ask_end" if quiz.is_last else "ask_next"), "dim")))
 
 
 def show_verdict(page: Page, outcome: Outcome) -> None:
     """The word, and for an answer what was given and what is right."""
-    page.line(page.say(outcome.verdict), style=STYLES[outcome.verdict])
+    page.line(verdict_of(page, outcome), style=STYLES[outcome.verdict])
     given = outcome.mark
-    if given is not None:
+    if given is not None and outcome.verdict != "marked":
         page.line(page.say("your_answer", given=given.got))
         page.line(page.say("right_answer", answer=given.expected + tolerated(page, outcome)))
         if given.note and outcome.draw.question.kind == "number":
             page.line(given.note)
+        elif outcome.verdict == "wrong" and outcome.draw.question.kind == "order":
+            placed = sum(index == place for place, index in enumerate(given.chosen))
+            page.line(page.say("in_place", placed=placed, count=len(given.chosen)))
     elif outcome.draw.question.kind == "number":
         page.line(page.say("right_answer", answer=outcome.draw.values()["answer"]))
+
+
+def verdict_of(page: Page, outcome: Outcome) -> str:
+    """`Right`, or what an answer in words was worth: `5 of 7 points`."""
+    if outcome.verdict == "marked" and outcome.mark is not None:
+        return page.say("points_of", points=outcome.mark.got, most=outcome.mark.expected)
+    return page.say(outcome.verdict)
 
 
 def tolerated(page: Page, outcome: Outcome) -> str:
@@ -149,14 +199,17 @@ def show_score(page: Page, quiz: Quiz, seed: int) -> None:
     if not quiz.outcomes:
         page.line(page.say("nothing_asked"))
         return
-    width = widest(page.say(verdict) for verdict in STYLES)
+    width = widest(verdict_of(page, outcome) for outcome in quiz.outcomes)
     for outcome in quiz.outcomes:
-        word = Text(padded(page.say(outcome.verdict), width), style=STYLES[outcome.verdict])
+        word = Text(padded(verdict_of(page, outcome), width), style=STYLES[outcome.verdict])
         page.print(Prose(Text(outcome.draw.question.id), word + Text("  "), Text(" " * (width + 2))))
     page.blank()
+    num_closed = len(quiz.outcomes) - score.marked - score.unmarked
     parts = [
-        page.say("score", right=score.right, asked=len(quiz.outcomes)),
+        page.say("score", right=score.right, asked=num_closed) if num_closed else "",
+        page.say("open_points", points=score.points, most=score.most_points) if score.marked else "",
         page.say("num_skipped", count=score.skipped) if score.skipped else "",
+        page.say("num_unmarked", count=score.unmarked) if score.unmarked else "",
         page.say("num_left", count=score.not_asked) if score.not_asked else "",
         page.say("num_hints", count=score.num_hints) if score.num_hints else "",
     ]

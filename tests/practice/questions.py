@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from kit.bank.schema import ChoiceQuestion, MultiQuestion, NumberQuestion
+from kit.bank.schema import (
+    ChoiceQuestion,
+    MultiQuestion,
+    NumberQuestion,
+    OpenQuestion,
+    OrderQuestion,
+    PredictQuestion,
+)
 
 
 def both(text: str) -> dict[str, str]:
@@ -54,5 +61,37 @@ def number(slug: str = "number") -> NumberQuestion:
             "convention": both("GB = 1e9 bytes"),
             "tolerance": 0.01,
             "working": both("2({n}-1)/{n} x {size} = {answer}"),
+        }
+    )
+
+
+def order(slug: str = "order") -> OrderQuestion:
+    return OrderQuestion.model_validate({**base("order", slug), "items": [both(f"item {place}") for place in range(4)]})
+
+
+def predict(slug: str = "predict") -> PredictQuestion:
+    """Its right option is the first, and its output looks like Markdown."""
+    program = "import torch.distributed as dist\n\nif dist.get_rank() == 1:\n    print('*', [1])\n"
+    wanted = options(True, False, False)
+    wanted[0]["text"] = both("`* [1]`")
+    return PredictQuestion.model_validate(
+        {
+            **base("predict", slug),
+            "world_size": 2,
+            "program": program,
+            "outcome": "prints",
+            "expect": "* [1]",
+            "options": wanted,
+        }
+    )
+
+
+def open_ended(slug: str = "open") -> OpenQuestion:
+    """Four points that weigh 1, 2, 3 and 4."""
+    return OpenQuestion.model_validate(
+        {
+            **base("open", slug),
+            "rubric": [{"point": both(f"point {place}"), "weight": place + 1} for place in range(4)],
+            "model_answer": both("the model answer"),
         }
     )

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from kit.bank.draw import draw
 from kit.practice.quiz import Quiz, begin, end, go_on, present, reply
-from tests.practice.questions import choice, multi, number
+from tests.practice.questions import choice, multi, number, open_ended, order, predict
 
 PLAN = ("topic/choice", "topic/multi", "topic/number")
-QUESTIONS = {question.id: question for question in (choice(), multi(), number())}
+QUESTIONS = {question.id: question for question in (choice(), multi(), number(), order(), predict(), open_ended())}
 
 
 def asking(plan: tuple[str, ...] = PLAN, seed: int = 1) -> Quiz:
@@ -154,16 +154,24 @@ def test_only_the_wanted_question_can_be_presented() -> None:
 
 @given(
     st.lists(
-        st.one_of(st.text(max_size=12), st.sampled_from(["a", "b", "a c", "?", "s", "", "12 GB", "1"])), max_size=30
+        st.one_of(
+            st.text(max_size=12), st.sampled_from(["a", "b", "a c", "?", "s", "", "12 GB", "1", "b a d c", "y", "n"])
+        ),
+        max_size=30,
     )
 )
 def test_any_input_keeps_the_books(lines: list[str]) -> None:
-    quiz = asking()
+    quiz = asking((*QUESTIONS, *QUESTIONS))
     for line in lines:
         if quiz.phase == "choosing":
             quiz = present(quiz, draw(QUESTIONS[quiz.wanted], 1))
         before = quiz
         quiz = reply(quiz, line)
         assert len(quiz.outcomes) - len(before.outcomes) in (0, 1)
+    if len(lines) % 2:
+        quiz = end(end(quiz))
     score = quiz.score()
-    assert score.right + score.wrong + score.skipped + score.not_asked == len(PLAN)
+    told = score.right + score.wrong + score.marked + score.unmarked + score.skipped
+    assert told + score.not_asked == len(quiz.plan)
+    assert score.most_points == 10 * score.marked and score.points <= score.most_points
+    assert score.not_asked == len(quiz.plan) - len(quiz.outcomes)

@@ -22,7 +22,7 @@ from kit.screen.question import (
     show_task,
 )
 from kit.screen.words import WORDS, Language
-from tests.practice.questions import choice, multi, number
+from tests.practice.questions import choice, multi, number, open_ended, order, predict
 from tests.screen.pages import page, text_of
 
 BANK = find_bank()
@@ -65,14 +65,18 @@ def test_no_placeholder_is_left_on_the_screen(question_id: str, language: Langua
         assert not re.search(rf"\{{({'|'.join(names)})\}}", everything(question_id, language, 80))
 
 
-@pytest.mark.parametrize("question", [choice(), multi(), number()], ids=lambda question: question.kind)
+@pytest.mark.parametrize(
+    "question",
+    [choice(), multi(), number(), order(), predict(), open_ended()],
+    ids=lambda question: question.kind,
+)
 def test_the_task_gives_nothing_away(question: object) -> None:
     out = page()
     drawn = draw(question, 1)  # type: ignore[arg-type]
     show_task(out, drawn)
     show_follow_ups(out, drawn, with_answers=False)
     shown = text_of(out)
-    for secret in ("reason", "explanation", "because", "first hint", "A paper", "12 GB (", "x 8"):
+    for secret in ("reason", "explanation", "because", "first hint", "A paper", "12 GB (", "x 8", "model", "point 0"):
         assert secret not in shown, secret
     assert "why so" in shown
 
@@ -96,6 +100,42 @@ def test_reasons_name_right_and_wrong_and_mark_the_choice() -> None:
         (">" if index == 1 else " ", str(index), "Right" if index == 0 else "Wrong", str(index))
         for index in drawn.order
     ]
+
+
+def test_a_program_is_shown_as_it_stands_with_its_world_size() -> None:
+    for width in (60, 80):
+        out = page(width=width)
+        show_task(out, draw(predict(), 1))
+        shown = "\n".join(line.rstrip() for line in text_of(out).split("\n"))
+        assert "  import torch.distributed as dist\n\n  if dist.get_rank() == 1:\n      print('*', [1])\n" in shown
+        assert "Every rank runs it; world size 2.\n" in shown
+        assert shown.index("prompt of") < shown.index("import torch") < shown.index("  a  ")
+    shown = page("zh", width=80)
+    show_answer(shown, draw(predict(), 1), None)
+    assert "实际输出（按 rank 顺序）\n  * [1]  " in text_of(shown)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_right_order_is_told_with_the_letters_of_the_task(seed: int) -> None:
+    drawn = draw(order(), seed)
+    asked, told = page(), page()
+    show_task(asked, drawn)
+    show_answer(told, drawn, None)
+    lettered = dict(re.findall(r"^  ([a-d])  item (\d)$", text_of(asked), flags=re.MULTILINE))
+    assert sorted(lettered.values()) == list("0123")
+    answer = re.findall(r"^  ([a-d])  item (\d)$", text_of(told), flags=re.MULTILINE)
+    assert [item for _, item in answer] == list("0123")
+    assert dict(answer) == lettered
+
+
+def test_an_answer_in_words_shows_its_model_and_its_points() -> None:
+    out = page()
+    show_answer(out, draw(open_ended(), 1), None)
+    shown = text_of(out)
+    assert "the model answer" in shown
+    assert re.findall(r"^  - point (\d) \((\d)\)$", shown, flags=re.MULTILINE) == [
+        ("0", "1"), ("1", "2"), ("2", "3"), ("3", "4"),
+    ]  # fmt: skip
 
 
 def test_a_number_shows_its_working_and_convention() -> None:
@@ -142,6 +182,19 @@ def test_every_phrase_is_used_and_none_is_missing() -> None:
     source = "\n".join(path.read_text("utf-8") for path in folder.glob("*.py") if path.name != "words.py")
     source += (folder.parent / "cli" / "browse.py").read_text("utf-8")
     said = set(re.findall(r"""say\(\s*f?"([\w{}.]+)\"""", source)) | set(re.findall(r'"(\w+)"', source))
-    built = ("head_", "ask_", "unit", "code", "choice", "multi", "number", "order", "predict", "open")
+    built = (
+        "head_",
+        "ask_",
+        "happens_",
+        "timeline_",
+        "unit",
+        "code",
+        "choice",
+        "multi",
+        "number",
+        "order",
+        "predict",
+        "open",
+    )
     unused = {key for key in WORDS if key not in said and not key.startswith(built)}
     assert not unused

@@ -11,10 +11,10 @@ from kit.bank.draw import Draw, draw
 from kit.practice.quiz import Quiz, begin
 from kit.screen.quiz import play, show_score
 from kit.screen.words import Language
-from tests.practice.questions import choice, multi, number
+from tests.practice.questions import choice, multi, number, open_ended, order, predict
 from tests.screen.pages import page, text_of
 
-QUESTIONS = {question.id: question for question in (choice(), multi(), number())}
+QUESTIONS = {question.id: question for question in (choice(), multi(), number(), order(), predict(), open_ended())}
 
 
 def drawn(question_id: str) -> Draw:
@@ -22,13 +22,18 @@ def drawn(question_id: str) -> Draw:
 
 
 def played(
-    monkeypatch: pytest.MonkeyPatch, lines: Sequence[str], language: Language = "en", **options: bool
+    monkeypatch: pytest.MonkeyPatch,
+    lines: Sequence[str],
+    language: Language = "en",
+    *,
+    plan: Sequence[str] = ("topic/choice", "topic/multi", "topic/number"),
+    **options: bool,
 ) -> tuple[Quiz, str]:
     """The last state, and all that was shown."""
     monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
     out = page(language, **options)
     monkeypatch.setattr("sys.stdout", out.file)
-    quiz = play(out, begin(tuple(QUESTIONS)), drawn)
+    quiz = play(out, begin(plan), drawn)
     show_score(out, quiz, 1)
     return quiz, text_of(out)
 
@@ -101,3 +106,90 @@ def test_all_of_it_is_chinese_in_chinese(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_without_unicode_everything_is_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
     _, shown = played(monkeypatch, ["?", "a", "a b", "3/8 TB"], has_unicode=False)
     assert shown.isascii()
+
+
+# --- programs, orders and answers in words ------------------------------------------------------------------
+
+
+def test_a_program_is_answered_with_one_letter_and_told_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = ("topic/predict",)
+    quiz, shown = played(monkeypatch, ["a b", right("topic/predict")], plan=plan)
+    assert quiz.score().right == 1 and "1 of 1 right\n" in shown
+    assert "One letter; ? hint" in shown and "Right. reason 0" in shown and "Wrong. reason 2" in shown
+    assert "What it prints, in the order of ranks\n  * [1]  " in shown
+    quiz, _ = played(monkeypatch, [wrong("topic/predict")], plan=plan)
+    assert quiz.score().wrong == 1
+
+
+def wrong(question_id: str) -> str:
+    return next(letter for letter in "abc" if letter != right(question_id))
+
+
+def test_an_order_is_told_first_to_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = ("topic/order",)
+    places = drawn("topic/order").order
+    in_order = ["abcd"[places.index(index)] for index in range(4)]
+    quiz, shown = played(monkeypatch, [" ".join(in_order)], plan=plan)
+    assert quiz.score().right == 1 and "Every letter, first to last" in shown
+    swapped = [in_order[1], in_order[0], *in_order[2:]]
+    quiz, shown = played(monkeypatch, ["a b", " ".join(swapped)], plan=plan)
+    assert quiz.score().wrong == 1
+    assert "'a b' leaves out c, d;" in " ".join(shown.split())
+    assert f"Right answer: {', '.join(in_order)}\nIn their place: 2 of 4\n" in shown
+    assert "\n".join(["Right order", *(f"  {letter}  item {n}" for n, letter in enumerate(in_order))]) in shown
+    _, shown = played(monkeypatch, ["a b", "s"], "zh", plan=plan)
+    assert "不计分：字母 a 到 d 各写一次，按先后顺序" in shown
+
+
+def test_an_answer_in_words_is_marked_by_its_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    quiz, shown = played(monkeypatch, ["It is so,", "n", "", "y", "n", "maybe", "Y", "no"], plan=("topic/open",))
+    score = quiz.score()
+    assert (score.marked, score.points, score.most_points, score.right, score.wrong) == (1, 4, 10, 0, 0)
+    assert shown.index("> It is so,") < shown.index("> n") < shown.index("the model answer")
+    assert shown.count("the model answer") == 1
+    assert "That is no answer, and does not count: y or n" in shown
+    assert [line for line in shown.splitlines() if line.startswith("  [")] == [
+        "  [x] point 0 (1)", "  [ ] point 1 (2)", "  [x] point 2 (3)", "  [ ] point 3 (4)",
+    ]  # fmt: skip
+    assert "4 of 10 points  topic/open\n\nanswers in words: 4 of 10 points\n" in shown
+    assert "the explanation" in shown and " right" not in shown
+
+
+@pytest.mark.parametrize("lines", [["It is so."], ["It is so.", ""], ["It is so.", "", "y"]])
+def test_where_the_input_ends_before_the_marks_the_points_are_shown(
+    monkeypatch: pytest.MonkeyPatch, lines: list[str]
+) -> None:
+    quiz, shown = played(monkeypatch, lines, plan=("topic/open",))
+    assert (quiz.phase, quiz.score().unmarked, quiz.score().not_asked) == ("over", 1, 0)
+    assert shown.count("the model answer") == 1
+    for text in ("  - point 0 (1)", "  - point 3 (4)", "the explanation", "Not marked  topic/open", "1 not marked\n"):
+        assert text in shown, text
+
+
+def test_an_answer_in_words_may_be_skipped_left_or_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    quiz, shown = played(monkeypatch, ["", "?", "s"], plan=("topic/open",))
+    assert quiz.score().skipped == 1 and "first hint" in shown
+    assert "the model answer" in shown and "  - point 3 (4)" in shown
+    quiz, shown = played(monkeypatch, ["Some words", "q"], plan=("topic/open",))
+    assert quiz.score().not_asked == 1 and "model answer" not in shown
+    quiz, shown = played(monkeypatch, ["", ""], plan=("topic/open",))
+    assert quiz.score().not_asked == 1 and "model answer" not in shown
+
+
+def test_the_new_kinds_are_chinese_in_chinese(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = ("topic/open", "topic/predict", "topic/order")
+    letters = " ".join("abcd")
+    lines = ["回答", "", "是", "？？", "否", "ｙ", "n", wrong("topic/predict"), letters]
+    _, shown = played(monkeypatch, lines, "zh", plan=plan)
+    for text in (
+        "对照以下 4 个要点",
+        "y 是，n 否",
+        "请输入 y 或 n",
+        "完整回答的要点",
+        "（4 分）",
+        "4/10 分",
+        "问答题 4/10 分",
+    ):
+        assert text in shown, text
+    for english in ("Points", "Answer", "Every", "What it", "Right", "Wrong", "words", "place"):
+        assert english not in shown, english
