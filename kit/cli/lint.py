@@ -27,7 +27,7 @@ def lint_questions(directory: Path | None, question_ids: Sequence[str], *, is_st
 
         findings = lint(bank, ids)
     else:
-        require_torch("lint runs the code questions", "`shardkit lint --static` only reads")
+        require_torch("lint runs code questions and programs", "`shardkit lint --static` only reads")
         from kit.grading import lint_bank
 
         with Progress(Page(file=sys.stderr)) as progress:

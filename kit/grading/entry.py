@@ -22,6 +22,7 @@ from kit.grading.interface import parse_interface, require_interface
 
 SOLUTION_NAME = "_shardkit_solution"
 CHECKS_NAME = "_shardkit_checks"
+PROGRAM_NAME = "_shardkit_program"
 _PRELOADED = (_comparison, _diagnosis, _scenario)
 look_around()
 
@@ -48,6 +49,12 @@ def on_rank(job: dict[str, Any]) -> Any:
         return getattr(checks, job["program"])(solution, job["inputs"])
     finally:
         refusals.tell()  # also one that the solution swallowed, and before what came of it
+
+
+def program_on_rank(path: str) -> None:
+    """Entry of a rank that runs a program of the bank: the file from its first line to its last."""
+    narrow_path(path)
+    load_by_path(path, PROGRAM_NAME)
 
 
 def load_by_path(path: str, name: str) -> ModuleType:

@@ -1,5 +1,6 @@
 """The rules of the content that only running can hold: starters fail, references pass, each mutant dies for its reason.
 
+For every program that a question asks about or proves itself by: it does what the question says.
 For every code question: the untouched starter passes no check; the reference and every variant pass every check, the
 reference at several seeds; each mutant fails exactly the checks that it names, and its failure says what it must.
 """
@@ -10,6 +11,7 @@ import multiprocessing
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -21,6 +23,7 @@ from kit.bank.lint.entry import read_entry
 from kit.bank.load import load_question
 from kit.bank.mutants import apply, load_mutants, read_reference
 from kit.errors import KitError
+from kit.grading.experiments import experiment_finding, experiments
 from kit.grading.forbidden import problem_of
 from kit.grading.grader import grade, ranks_ready
 from kit.grading.result import GradeResult
@@ -32,7 +35,10 @@ _MAX_JOBS = 4
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One file that a rule of the content runs. kind: "starter", "reference", "variant" or "mutant"."""
+    """One file that a rule of the content runs.
+
+    kind: "starter", "reference", "variant" or "mutant" of a code question; "program" or "proof" of any other.
+    """
 
     question: str
     kind: str
@@ -73,7 +79,9 @@ def lint_bank(
     if is_static:
         return findings
     ids = list(question_ids) if question_ids is not None else bank.ids()
-    codes = [question_id for question_id in ids if not _is_broken(bank, question_id) and _is_code(bank, question_id)]
+    whole = [question_id for question_id in ids if not _is_broken(bank, question_id)]
+    findings += _experiment_findings(bank, whole, tell)
+    codes = [question_id for question_id in whole if _is_code(bank, question_id)]
     findings += _forbidden_findings(bank, codes)
     if not codes or not bank.answers.is_dir():
         return findings
@@ -103,6 +111,22 @@ def _is_broken(bank: Bank, question_id: str) -> bool:
 
 def _is_code(bank: Bank, question_id: str) -> bool:
     return load_question(bank, question_id).kind == "code"
+
+
+def _experiment_findings(bank: Bank, question_ids: Sequence[str], tell: Callable[[Trial], None]) -> Iterator[Finding]:
+    """Programs that do not do what is said of them; one after the other, each takes a fraction of a second."""
+    entries = [read_entry(bank, question_id) for question_id in question_ids]
+    to_run = [(entry, *each) for entry in entries for each in experiments(entry)]
+    if not to_run:
+        return
+    with ranks_ready() as zygote:
+        for entry, name, location, experiment in to_run:
+            started = time.monotonic()
+            finding = experiment_finding(entry, location, experiment, zygote)
+            problem = finding.message if finding else ""
+            tell(Trial(entry.question.id, name, name, SEEDS[0], problem, time.monotonic() - started))
+            if finding:
+                yield finding
 
 
 def _forbidden_findings(bank: Bank, question_ids: Sequence[str]) -> Iterator[Finding]:
