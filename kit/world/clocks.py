@@ -71,6 +71,19 @@ class Clocks:
         known = [choice for choice, count in zip(punctual, num_missing, strict=True) if not count]
         return min(known or punctual, key=lambda choice: self._key(loop, choice))
 
+    def is_over(self, rank: int, order: int, within_s: float) -> bool:
+        """Whether that operation of a waiting rank is complete when the rank's clock has gone on by `within_s`."""
+        loop = self._resumed()
+        clock: Moment = ("clock", rank, 0)
+        while loop.next_s < math.inf:
+            now_s = loop.moment_s(clock)
+            if now_s is not None and loop.next_s > now_s + within_s:
+                break
+            loop.step()
+            self._news(loop)
+        done_s = loop.moment_s(("done", rank, order))
+        return done_s is not None and done_s <= _known(loop.moment_s(clock)) + within_s
+
     def _resumed(self) -> EventLoop:
         if self._loop is None:
             hardware = self.hardware if self.hardware is not None else profile("ideal")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kit.world.switchboard import Switchboard
 
 MAX_FRUITLESS_POLLS = 10_000
+MAX_SPINS = 16  # how many questions in a row are answered by the clock, before it jumps to what is asked for
 PATIENCE = 100  # how many questions in a row a rank may ask before others go first
 
 
@@ -129,8 +130,15 @@ class Quiescence:
         self._board.answer_and_wake(state, request)
 
     def _answer_poll(self, state: RankState, wait: Wait) -> None:
+        """Yes if the operation is complete in virtual time; a rank that does nothing but ask is taken to its end."""
+        op = state.open[wait.seqs[0]]
+        count, length = self._questions.get(state.rank, (0, 0))
+        is_over = op.matched
+        if op.matched and op.refusal is None and self._order is None:
+            spins = count >= MAX_SPINS and length == len(state.events)
+            is_over = spins or self.clocks.is_over(op.rank, op.order, POLL_S)
         self._note_question(state)
-        self._board.answer_poll(state, wait)
+        self._board.answer_poll(state, wait, is_over=is_over)
 
     def _has_asked_enough(self, state: RankState) -> bool:
         """A rank that asks and asks, its clock hardly moving, would keep those from their turn who could answer."""

@@ -277,14 +277,15 @@ class Switchboard:
             state.reading[segment.index] = segment
             self._reply(state.rank, answer, (), fds)
 
-    def answer_poll(self, state: RankState, wait: Wait) -> None:
-        """Whether the operation is there; if it is, this delivers it."""
+    def answer_poll(self, state: RankState, wait: Wait, *, is_over: bool) -> None:
+        """Whether the operation is complete; if it is, this delivers it."""
         op = state.open[wait.seqs[0]]
         state.events.append(Event("poll", op.order))
-        if op.matched:
+        if is_over:
             self.deliver(state, wait, op)
             return
-        self.fruitless_polls += 1
+        if not op.matched:
+            self.fruitless_polls += 1
         del state.waits[wait.request]
         self._reply(state.rank, {"id": wait.request, "done": False}, (), ())
 

@@ -421,3 +421,17 @@ def sharded_flops(_):
     parallelize_module(model, mesh, {"0": ColwiseParallel(), "1": RowwiseParallel()})
     model(torch.ones(4, 8))
     torch.empty(8, 8, device="meta") @ torch.empty(8, 8, device="meta")
+
+
+def polls_between_computes(_):
+    """Rank 0 asks once a second whether a message is there that comes after 3.5 s."""
+    received = torch.zeros(8)
+    if dist.get_rank() == 0:
+        work, answers = dist.irecv(received, 1), []
+        for _ in range(6):
+            inside.compute(1.0)
+            answers.append(work.is_completed())
+        return answers
+    inside.compute(3.5)
+    dist.send(received + 1, 0)
+    return []

@@ -190,6 +190,14 @@ def test_a_rank_that_asks_all_the_time_does_not_keep_others_from_answering(run):
     assert run(programs.spin_on_the_store, 2, None, "ideal").timeline.ends_s == (1000.0, 1000.0)
 
 
+def test_a_poll_says_what_is_so_at_its_own_moment(run):
+    """The message is sent after 3.5 s and takes no time: whoever asks after 1, 2 and 3 s gets no, after 4 s yes."""
+    result = run(programs.polls_between_computes, 2, None, "ideal")
+    assert result.ranks[0] == [False, False, False, True, True, True]
+    assert result.timeline.ends_s[0] == pytest.approx(6 + 4 * POLL_S)  # after the first yes nobody is asked
+    assert result.timeline.of(0, "wait") == []
+
+
 def test_polls_cost_a_microsecond_and_end_with_the_operation(run):
     """Rank 1 asks in vain while rank 0 computes for 3 s; then it is there when the all_reduce is over."""
     result = run(programs.polls, 2, NUMEL)
