@@ -25,8 +25,8 @@ class Finding:
 
     kind: "unwaited" (a work nobody waited for), "incomplete" (an operation that never completed), "portability"
     (works here, not everywhere), "autograd" (a plain collective inside a differentiable path), "non_member" (a
-    collective on a group that the rank is not in), "killed" (by a fault, as planned), "stranded" (it waited for a killed
-    rank for ever), "fault" (one that never struck), "note".
+    collective on a group that the rank is not in), "killed" (by a fault, as planned), "stranded" (it waited for ever
+    for a killed rank), "fault" (one that never struck), "note".
     """
 
     kind: str

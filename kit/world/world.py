@@ -68,6 +68,7 @@ class Result:
                 'run it with transport="switchboard"',
             )
         return replay(self.trace, profile_of(profile))
+
     memory: Memory = field(default_factory=Memory)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.world.programs_services import between_operations, scaled, wrong_call
 
 from kit.world import Charged, World, WorldError
+from tests.world.programs_services import between_operations, scaled, wrong_call
 
 
 @pytest.mark.parametrize("transport", ["switchboard", "gloo"])
