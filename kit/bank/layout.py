@@ -52,6 +52,11 @@ class Bank:
     def variants(self, question_id: str) -> list[Path]:
         return sorted(self.variants_folder(question_id).glob("*.py"))
 
+    @property
+    def asked(self) -> Path:
+        """What the field asks, by number; a part of the project's documentation, which a package does not carry."""
+        return self.root / "docs" / "asked.yaml"
+
     def ids(self) -> list[str]:
         """Every question's id, sorted."""
         return sorted(f"{path.parent.name}/{path.stem}" for path in self.questions.glob("*/*.yaml"))

@@ -205,11 +205,17 @@ def timeline(
 def lint(
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Only these questions")] = None,
     static: Annotated[bool, typer.Option("--static", help="Only read; run nothing")] = False,
+    coverage: Annotated[
+        Path | None, typer.Option("--coverage", metavar="F", help="Write what the questions cover, and run nothing")
+    ] = None,
     bank: BankOption = None,
 ) -> None:
     """Hold the questions against the rules of the content; for authors."""
     from kit.cli import lint as command
 
+    if coverage is not None:
+        command.write_coverage(bank, coverage)
+        return
     raise typer.Exit(command.lint_questions(bank, ids or [], is_static=static))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kit.bank.layout import find_bank
 from kit.cli import NOT_PASSED, PASSED
 from kit.cli.torch_there import require_torch
+from kit.errors import KitError
 from kit.screen.lint import Progress, show_findings
 from kit.screen.page import Page
 
@@ -38,3 +39,15 @@ def lint_questions(directory: Path | None, question_ids: Sequence[str], *, is_st
             findings = lint_bank(bank, ids, tell=tell)
     show_findings(page, findings, num_questions=len(ids or bank.ids()), is_static=is_static)
     return NOT_PASSED if findings else PASSED
+
+
+def write_coverage(directory: Path | None, path: Path) -> None:
+    """Writes the table of what the whole bank covers. Raises KitError where a question is wrong."""
+    from kit.bank.coverage import coverage
+
+    text = coverage(find_bank(directory))
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise KitError(f"{path}: cannot be written: {error.strerror}") from error
+    Page().line(f"wrote {path}")

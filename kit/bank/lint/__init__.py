@@ -6,12 +6,16 @@ from collections.abc import Iterable
 
 from kit.bank.layout import Bank, require_id
 from kit.bank.lint.code import code_findings
-from kit.bank.lint.drawn import number_findings
+from kit.bank.lint.covers import covers_findings
+from kit.bank.lint.drawn import number_findings, stray_placeholder_findings
 from kit.bank.lint.entry import Entry, read_entry
 from kit.bank.lint.files import file_findings, question_file_findings
 from kit.bank.lint.finding import Finding
+from kit.bank.lint.habits import habit_findings
 from kit.bank.lint.links import cycle_findings, link_findings
-from kit.bank.lint.options import habit_findings, option_findings
+from kit.bank.lint.options import option_findings
+from kit.bank.lint.programs import program_findings
+from kit.bank.lint.sources import source_findings
 from kit.bank.lint.texts import text_findings
 from kit.bank.load import question_problems
 
@@ -38,6 +42,10 @@ def lint(bank: Bank, question_ids: Iterable[str] | None = None) -> list[Finding]
         findings += link_findings(entry, known)
         findings += option_findings(entry)
         findings += number_findings(entry)
+        findings += stray_placeholder_findings(entry)
+        findings += program_findings(entry)
+        findings += source_findings(entry)
+        findings += covers_findings(bank, entry)
         findings += code_findings(bank, entry)
     if question_ids is None:
         findings += file_findings(bank)

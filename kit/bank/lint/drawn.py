@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping
 from itertools import islice, product
 from typing import TYPE_CHECKING
 
 from kit.bank.arithmetic import names_in
-from kit.bank.draw import PLACEHOLDER, QUOTED, Value, compute, drawn
+from kit.bank.draw import PLACEHOLDER, QUOTED, Draw, Value, compute, drawn
 from kit.bank.lint.entry import Entry
 from kit.bank.lint.finding import Finding
+from kit.bank.lint.texts import CODE
 from kit.costmodel import units
 from kit.errors import KitError
 
 if TYPE_CHECKING:
-    from kit.bank.schema import NumberQuestion, Parameter
+    from kit.bank.schema import Language, NumberQuestion, Parameter
 
+LANGUAGES: tuple[Language, Language] = ("en", "zh")
 MAX_COMBINATIONS = 500
+MAX_FILLED = 24  # combinations whose texts are filled in as well
+ZERO = re.compile(r"\b(zero|nothing|none)\b", re.IGNORECASE)
 
 # One of these names the unit, in the prompt or in the convention that is shown with it.
 NAMES_OF_UNITS = {
@@ -40,13 +45,37 @@ def number_findings(entry: Entry) -> Iterator[Finding]:
     yield from unit_findings(entry, question)
     yield from placeholder_findings(entry, question)
     yield from argument_findings(entry, question)
-    for parameters in combinations(question.parameters):
-        try:
-            compute(question, parameters)
-        except KitError as error:
-            drawn_as = ", ".join(f"{name} = {value}" for name, value in parameters.items())
-            yield entry.finding(("answer",), f"no answer with {drawn_as}: {error.message}", "change the parameters")
+    every = list(combinations(question.parameters))
+    step = max(1, len(every) // MAX_FILLED)
+    for number, parameters in enumerate(every):
+        found = answer_finding(entry, question, parameters, is_filled=number % step == 0)
+        if found is not None:
+            yield found
             return
+
+
+def answer_finding(
+    entry: Entry, question: NumberQuestion, parameters: dict[str, Value], *, is_filled: bool
+) -> Finding | None:
+    """What is wrong with one draw: no answer, one that nobody would ask for, or a text that cannot be filled in."""
+    drawn_as = ", ".join(f"{name} = {value}" for name, value in parameters.items())
+    try:
+        answer = compute(question, parameters)
+    except KitError as error:
+        return entry.finding(("answer",), f"no answer with {drawn_as}: {error.message}", "change the parameters")
+    said = f"{question.convention.en} {question.explanation.en} {question.working.en}"
+    if answer < 0 or (answer == 0 and not ZERO.search(said)):
+        advice = "change the parameters" if answer < 0 else "change the parameters, or explain the zero"
+        return entry.finding(("answer",), f"the answer is {answer:g} with {drawn_as}", advice)
+    if is_filled:
+        shown = Draw(question, 0, (), parameters, answer)
+        for location, text in entry.texts():
+            for language in LANGUAGES:
+                try:
+                    shown.text(text, language)
+                except KitError as error:
+                    return entry.finding((*location, language), f"cannot be filled with {drawn_as}: {error.message}")
+    return None
 
 
 def unit_findings(entry: Entry, question: NumberQuestion) -> Iterator[Finding]:
@@ -68,11 +97,14 @@ def placeholder_findings(entry: Entry, question: NumberQuestion) -> Iterator[Fin
     known = {*question.parameters, "answer"}
     for location, text in entry.texts():
         for language, written in (("en", text.en), ("zh", text.zh)):
-            used = {name for found in PLACEHOLDER.findall(written) for name in placeholder_names(found)}
+            used = names_used(written)
             for name in sorted(used - known):
                 yield entry.finding(
                     (*location, language), f"{{{name}}} is no parameter", f"known: {', '.join(sorted(known))}"
                 )
+            if language == "zh" and used != names_used(text.en):
+                what = f"the Chinese fills in {shown_names(used)}, the English {shown_names(names_used(text.en))}"
+                yield entry.finding((*location, language), what, "fill in the same in both")
             if "answer" in used and location[0] in ("title", "prompt", "hints", "convention"):
                 yield entry.finding((*location, language), "{answer} is given away", "move it to working")
             if location == ("prompt",):
@@ -80,6 +112,25 @@ def placeholder_findings(entry: Entry, question: NumberQuestion) -> Iterator[Fin
                     yield entry.finding((*location, language), f"the prompt does not say {{{name}}}", "name it")
             if location == ("working",) and "answer" not in used:
                 yield entry.finding((*location, language), "the working does not end in {answer}", "add it")
+
+
+def stray_placeholder_findings(entry: Entry) -> Iterator[Finding]:
+    """Only texts of numbers are filled in; elsewhere a placeholder would be read as it stands."""
+    if entry.question.kind == "number":
+        return
+    for location, text in entry.texts():
+        for language in LANGUAGES:
+            for found in re.findall(r"(?<![\\$\w}])\{[a-z_]\w*\}", CODE.sub("", text.get(language))):
+                what = f"{found} is shown as it stands, since nothing fills it in"
+                yield entry.finding((*location, language), what, "write the number, or put code into backquotes")
+
+
+def names_used(written: str) -> set[str]:
+    return {name for found in PLACEHOLDER.findall(written) for name in placeholder_names(found)}
+
+
+def shown_names(names: set[str]) -> str:
+    return ", ".join(f"{{{name}}}" for name in sorted(names)) or "nothing"
 
 
 def placeholder_names(expression: str) -> set[str]:

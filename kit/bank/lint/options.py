@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from kit.bank.draw import options_of
 from kit.bank.lint.entry import Entry
 from kit.bank.lint.finding import Finding
 
@@ -17,11 +18,11 @@ SHORTER = "shorten it, or say more in a wrong one"
 
 # The right option may be the longest by as much as a word or two.
 LONGEST_BY = 1.1
-# From this many single-choice questions on, their right options must not be the longest more often than not.
-FEWEST_FOR_A_HABIT = 4
 
 CATCH_ALL = re.compile(
-    r"\b(all|none|both|neither) of the (above|others|these)\b|以上(都|皆|全)|都不(对|是)$", re.IGNORECASE
+    r"\b(all|none|both|neither) of the (above|below|others|other options|these)\b"
+    r"|(以上|上述|前面)(各项|选项|说法)?(都|皆|全|均)|(都|均)不?(对|是|正确)$",
+    re.IGNORECASE,
 )
 
 
@@ -30,10 +31,9 @@ def option_findings(entry: Entry) -> Iterator[Finding]:
     if question.kind == "order":
         for language in LANGUAGES:
             yield from repeated(entry, "items", [item.get(language) for item in question.items])
-    if question.kind != "choice" and question.kind != "multi":
-        return
+    options = options_of(question)
     for language in LANGUAGES:
-        texts = [option.text.get(language) for option in question.options]
+        texts = [option.text.get(language) for option in options]
         yield from repeated(entry, "options", texts)
         for index, text in enumerate(texts):
             if CATCH_ALL.search(text):
@@ -70,23 +70,3 @@ def longest(entry: Entry, language: Language) -> tuple[int, float]:
     lengths = [len(option.text.get(language).strip()) for option in entry.question.options]
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     return order[0], lengths[order[0]] / max(lengths[order[1]], 1)
-
-
-def habit_findings(entries: Sequence[Entry]) -> Iterator[Finding]:
-    """Whether a reader who always takes the longest option does well over the whole bank."""
-    single = [entry for entry in entries if entry.question.kind == "choice"]
-    for language in LANGUAGES:
-        given_away = []
-        for entry in single:
-            assert entry.question.kind == "choice"
-            index, ratio = longest(entry, language)
-            if entry.question.options[index].correct and ratio > 1:
-                given_away.append(entry)
-        if len(single) >= FEWEST_FOR_A_HABIT and 2 * len(given_away) > len(single):
-            ids = ", ".join(entry.question.id for entry in given_away)
-            yield Finding(
-                "questions",
-                0,
-                f"the right option is the longest in {len(given_away)} of {len(single)} questions ({language}): {ids}",
-                SHORTER,
-            )
