@@ -6,10 +6,15 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from kit.bank.coverage import COMMAND, coverage, read_asked
+from kit.bank.layout import Bank
+from kit.bank.load import load_questions
 
 ROOT = Path(__file__).resolve().parent.parent
 KIT = ROOT / "kit"
@@ -265,15 +270,27 @@ def test_commands_and_files_of_the_documents_exist(name: str) -> None:
     assert not lost, f"{name} names files that do not exist: {lost}"
 
 
-def test_readme_counts_the_questions_as_they_are() -> None:
-    """The table of topics in both READMEs carries how many questions each topic has."""
+def test_readme_names_every_topic() -> None:
+    """In both languages, in the same order; a topic without a question is not named."""
+    there = {path.parent.name for path in (ROOT / "questions").glob("*/*.yaml")}
+    named = []
     for name in ("README.md", "README.zh.md"):
-        rows = dict(
-            re.findall(r"^\| `?([a-z]+)`? \|.*\| (\d+) \|$", (ROOT / name).read_text("utf-8"), flags=re.MULTILINE)
-        )
-        there = {
-            topic.name: str(len(list(topic.glob("*.yaml"))))
-            for topic in (ROOT / "questions").iterdir()
-            if any(topic.glob("*.yaml"))
-        }
-        assert rows == there, name
+        table = (ROOT / name).read_text("utf-8").partition("\n|---|---|\n")[2].partition("\n\n")[0]
+        named.append(re.findall(r"^\| ([a-z]+) \|", table, flags=re.MULTILINE))
+        assert sorted(named[-1]) == sorted(there), name
+    assert named[0] == named[1]
+
+
+def test_the_table_of_coverage_is_current() -> None:
+    assert (ROOT / "docs/coverage.md").read_text("utf-8") == coverage(Bank(ROOT)), f"run `{COMMAND}`"
+
+
+def test_the_bank_is_whole() -> None:
+    """What the project promises of its questions: enough of each kind, all levels, all that the field asks."""
+    questions = list(load_questions(Bank(ROOT)))
+    kinds = Counter(question.kind for question in questions)
+    assert kinds.total() - kinds["code"] >= 150
+    assert kinds["number"] >= 40 and kinds["predict"] >= 30 and kinds["open"] >= 25, kinds
+    assert {question.level for question in questions} == {1, 2, 3, 4}
+    missing = set(read_asked(Bank(ROOT))) - {number for question in questions for number in question.covers}
+    assert not missing, sorted(missing)

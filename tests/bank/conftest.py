@@ -52,7 +52,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
         },
         "unit": "fraction",
         "convention": text("Idle / makespan.", "空闲 / makespan。"),
-        "working": text("({p}-1)/({m}+{p - 1}) = {answer}", "中文 {answer}"),
+        "working": text("({p}-1)/({m}+{p - 1}) = {answer}", "(所求) ({p}-1)/({m}+{p - 1}) = {answer}"),
     },
     "predict": {
         "kind": "predict",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from kit.bank.coverage import coverage
 from kit.bank.lint import lint
 from kit.bank.lint.links import circles
 from kit.errors import KitError
 
-KINDS = ["choice", "multi", "order", "number", "code"]
+KINDS = ["choice", "multi", "order", "number", "predict", "open", "code"]
 
 
 def found(build, question_ids=None) -> list[str]:
@@ -256,31 +257,67 @@ def test_the_right_option_is_not_the_longest(build) -> None:
     ]
 
 
-def test_a_habit_of_slightly_longer_right_options_is_found_over_the_bank(build) -> None:
-    def slightly_longest(values):
-        values["options"][0]["text"]["en"] = "Twenty-one times as much."
-        values["options"][1]["text"]["en"] = "Thirty-one times as many"
+def lengths(*lengths: int):
+    """Gives the options texts of these lengths in English; those in Chinese are all equally long."""
 
-    for slug in ("a", "b", "c"):
-        build.question("choice", f"topic/{slug}", slightly_longest)
-    assert found(build) == []  # three questions are no habit
-    build.question("choice", "topic/d")
+    def change(values):
+        for number, (option, length) in enumerate(zip(values["options"], lengths, strict=True)):
+            option["text"] = {"en": f"`{number}`".ljust(length, "e"), "zh": f"`{number}` 字"}
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("standing_out", "word", "advice"),
+    [
+        (lengths(22, 21, 21), "longest", "shorten it, or say more in a wrong one"),
+        (lengths(20, 21, 21), "shortest", "lengthen it, or say less in a wrong one"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["choice", "predict", "multi"])
+def test_a_habit_of_right_options_that_stand_out_is_found_over_the_bank(
+    build, kind, standing_out, word, advice
+) -> None:
+    """One in three is right by chance: 4 of 5 are more than two deviations above that, 3 of 4 and 4 of 6 are not."""
+
+    def write(slug: str, change) -> None:
+        def both(values):
+            change(values)
+            if kind == "predict":
+                values.update(outcome="hangs", expect="waits")
+
+        build.question(kind, f"topic/{slug}", both)
+
+    for slug in "abc":
+        write(slug, standing_out)
+    write("d", lengths(21, 21, 21))
+    assert found(build) == []
+    write("e", standing_out)
     assert found(build) == [
-        "questions: the right option is the longest in 3 of 4 questions (en): topic/a, topic/b, topic/c; "
-        "shorten it, or say more in a wrong one"
+        f"questions: a right option is the {word} in 4 of 5 questions (en), by chance 1.7, at most 3: "
+        f"topic/a, topic/b, topic/c, topic/e; {advice}"
     ]
-    build.question("choice", "topic/e")
-    build.question("choice", "topic/f")
-    assert found(build) == []  # three of six are not
+    write("f", lengths(21, 22, 20))
+    assert found(build) == []
 
 
 @pytest.mark.parametrize(
     ("language", "option"),
-    [("en", "None of the above."), ("en", "All of these"), ("zh", "以上都对"), ("zh", "都不对")],
+    [
+        ("en", "None of the above."),
+        ("en", "Neither of the other options"),
+        ("en", "All of these"),
+        ("zh", "以上都对"),
+        ("zh", "上述说法均错"),
+        ("zh", "都不对"),
+        ("zh", "两者皆是"),
+    ],
 )
 def test_options_do_not_speak_of_their_neighbours(build, language: str, option: str) -> None:
     build.question("choice", change=lambda values: values["options"][2]["text"].update({language: option}))
-    wanted = [] if option == "All of these" else ["the option speaks of other options, which are shuffled"]
+    wanted = (
+        [] if option in ("All of these", "两者皆是") else ["the option speaks of other options, which are shuffled"]
+    )
     assert [finding.message for finding in lint(build.bank)] == wanted
 
 
@@ -305,15 +342,33 @@ def set_answer(**changes):
     [
         (
             lambda values: values["prompt"].update(en="Which fraction idles with {p} stages?"),
-            ["the prompt does not say {m}"],
+            ["the Chinese fills in {m}, {p}, the English {p}", "the prompt does not say {m}"],
         ),
         (
             lambda values: values["prompt"].update(zh="{p} 个 stage、{m} 个、{q + m} 个？"),
-            ["{q} is no parameter"],
+            ["the Chinese fills in {m}, {p}, {q}, the English {m}, {p}", "{q} is no parameter"],
         ),
-        (lambda values: values["hints"][0].update(en="It is {answer}."), ["{answer} is given away"]),
-        (lambda values: values["explanation"].update(en="It is {answer}."), []),
-        (lambda values: values["working"].update(zh="中文"), ["the working does not end in {answer}"]),
+        (
+            lambda values: values["hints"][0].update(en="It is {answer}.", zh="是 {answer}。"),
+            ["{answer} is given away", "{answer} is given away"],
+        ),
+        (lambda values: values["explanation"].update(en="It is {answer}.", zh="是 {answer}。"), []),
+        (
+            lambda values: values["explanation"].update(en="It is {answer}."),
+            ["the Chinese fills in nothing, the English {answer}"],
+        ),
+        (
+            lambda values: values["working"].update(zh="{p} {m} 中文"),
+            ["the Chinese fills in {m}, {p}, the English {answer}, {m}, {p}", "the working does not end in {answer}"],
+        ),
+        (set_answer(num_stages="p - p + 1"), ["the answer is 0 with p = 2, m = 8"]),
+        (
+            lambda values: (
+                set_answer(num_stages="p - p + 1")(values),
+                values["explanation"].update(en="With one stage nothing idles."),
+            ),
+            [],
+        ),
         (
             lambda values: (
                 values["prompt"].update(en="How much of {p} and {m}?"),
@@ -361,8 +416,100 @@ def test_corners_of_a_large_domain_are_computed(build) -> None:
     def change(values):
         values["parameters"] = {"p": {"min": 1, "max": 1000}, "m": {"min": 1, "max": 1000}}
         values["answer"]["arguments"] = {"num_stages": "p", "num_microbatches": "2000 - p - m"}
+        values["explanation"]["en"] = "With one stage nothing idles."
 
     build.question("number", change=change)
     assert [finding.message for finding in lint(build.bank)] == [
         "no answer with p = 1000, m = 1000: num_microbatches must be a whole number of at least 1, got 0"
     ]
+
+
+def test_only_texts_of_numbers_are_filled_in(build) -> None:
+    build.question("choice", change=lambda values: values["explanation"].update(en="With {n} ranks.", zh="`{n}` 个"))
+    assert [finding.message for finding in lint(build.bank)] == ["{n} is shown as it stands, since nothing fills it in"]
+
+
+# --- programs, sources, what is covered ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("import numpy\nprint(0)\n", "line 1 of the program imports 'numpy'"),
+        ("import math\nfrom torch import nn\nprint(0)\n", ""),
+        ("print(0)\n" + "#" * 77 + "\n", "line 2 of the program has 77 characters, 76 at most"),
+        ("print(0)\n" + "#" * 76 + "\n", ""),
+    ],
+)
+@pytest.mark.parametrize("where", ["predict", "proof"])
+def test_programs_need_what_there_is_and_fit_the_screen(build, where: str, program: str, message: str) -> None:
+    if where == "predict":
+        build.question("predict", change=lambda values: values.update(program=program))
+    else:
+        proof = {"world_size": 2, "program": program, "outcome": "prints", "expect": "0"}
+        build.question("choice", change=lambda values: values.update(proof=proof))
+    assert [finding.message for finding in lint(build.bank)] == ([message] if message else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "as_of", "date", "message"),
+    [
+        ("Since PyTorch 2.4 it is so.", None, None, "speaks of PyTorch 2.4, and the question has no 'as_of'"),
+        ("Since PyTorch 2.4 it is so.", "2026-11", "2026-11", ""),
+        ("It is so.", "2026-11", None, "as_of says 2026-11, and no source has a date"),
+        ("It is so with 2.4 times as much.", None, None, ""),
+    ],
+)
+def test_what_ages_has_a_date(build, text: str, as_of: str | None, date: str | None, message: str) -> None:
+    def change(values):
+        values["explanation"]["en"] = text
+        values.update({"as_of": as_of} if as_of else {})
+        values["sources"][0].update({"date": date} if date else {})
+
+    build.question("choice", change=change)
+    assert [finding.message for finding in lint(build.bank)] == ([message] if message else [])
+
+
+ASKED = "F:\n  - how replicas stay identical\n  - what a bucket is\nC:\n  - FSDP is ZeRO-3\n"
+
+
+def test_what_is_covered_is_on_the_list(build) -> None:
+    build.question("choice", change=lambda values: values.update(covers=["F2", "C2"]))
+    assert found(build) == []  # a package has no list
+    build.write("docs/asked.yaml", ASKED)
+    path = "questions/topic/choice.yaml"
+    assert found(build) == [
+        f"{path}:{line_of(build, path, '- C2')}: covers C2, which docs/asked.yaml does not list; "
+        "look the number up there"
+    ]
+
+
+def test_the_table_of_what_is_covered(build) -> None:
+    build.write("docs/asked.yaml", ASKED)
+    build.question("choice", change=lambda values: values.update(covers=["F2", "C1"]))
+    build.question("number", change=lambda values: values.update(covers=["F2"], level=4))
+    build.question("open", "other/open")
+    lines = coverage(build.bank).split("\n")
+    assert "3 questions. Levels: 1 junior, 2 middle, 3 senior, 4 staff." in lines
+    assert [line for line in lines if line.startswith("|") and "---" not in line] == [
+        "| topic | code | choice | multi | number | order | predict | open "
+        "| level 1 | level 2 | level 3 | level 4 | all |",
+        "| other |  |  |  |  |  |  | 1 |  | 1 |  |  | 1 |",
+        "| topic |  | 1 |  | 1 |  |  |  |  | 1 |  | 1 | 2 |",
+        "| all |  | 1 |  | 1 |  |  | 1 |  | 2 |  | 1 | 3 |",
+        "|  | what | questions |",
+        "| F1 | how replicas stay identical | - |",
+        "| F2 | what a bucket is | topic/choice, topic/number |",
+        "|  | what | questions |",
+        "| C1 | FSDP is ZeRO-3 | topic/choice |",
+    ]
+    assert [line.rpartition("Covered: ")[2] for line in lines if "Covered" in line] == ["1 of 2.", "1 of 1."]
+
+
+def test_a_wrong_list_of_what_is_asked_is_said(build) -> None:
+    build.question("choice", change=lambda values: values.update(covers=["F2"]))
+    with pytest.raises(KitError, match=r"^no docs/asked.yaml"):
+        coverage(build.bank)
+    build.write("docs/asked.yaml", "F:\n  - 1\n")
+    with pytest.raises(KitError, match=r"docs/asked.yaml:1: .*expected F and C, each a list of texts"):
+        coverage(build.bank)

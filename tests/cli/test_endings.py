@@ -45,7 +45,11 @@ def start(*arguments: str | Path, cwd: Path, **streams: object) -> subprocess.Po
         (["grade", "--reference", "dp/buckted"], "closest: dp/bucketed", ""),
         (["grade", "dp/bucketed", "x.py", "--transport", "mpi"], "no transport 'mpi'", ""),
         (["grade", "dp/bucketed", "x.py", "--feedback", "some"], "no feedback 'some'", ""),
-        (["quiz", "--kind", "code"], "a quiz asks choice, multi, number, not code", "shardkit start"),
+        (
+            ["quiz", "--kind", "code"],
+            "a quiz asks choice, multi, number, order, predict, open, not code",
+            "shardkit start",
+        ),
         (["quiz", "--count", "0"], "Invalid value for '--count'", "shardkit quiz --help"),
         (["quiz", "--seed", "x"], "Invalid value for '--seed'", "shardkit quiz --help"),
     ],

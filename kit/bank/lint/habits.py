@@ -72,6 +72,6 @@ def habit_findings(entries: Sequence[Entry]) -> Iterator[Finding]:
             word = "longest" if habit.is_longest else "shortest"
             what = (
                 f"a right option is the {word} in {len(habit.ids)} of {habit.count} questions ({habit.language}), "
-                f"by chance {habit.expected:.0f}, at most {habit.most:.0f}: {', '.join(habit.ids)}"
+                f"by chance {habit.expected:.1f}, at most {math.floor(habit.most)}: {', '.join(habit.ids)}"
             )
             yield Finding("questions", 0, what, SHORTER if habit.is_longest else LONGER)
