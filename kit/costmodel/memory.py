@@ -277,13 +277,16 @@ def lora_params(num_layers: int, in_features: int, out_features: int, rank: int,
     return whole("num_layers", num_layers) * whole("num_matrices", num_matrices) * whole("rank", rank) * width
 
 
-def fsdp_peak_param_numel(num_params: int, largest_unit_params: int, shards: int) -> int | float:
-    """Elements of parameters that one rank holds at most: all of its shards and one unit gathered, Ψ/F + max ψ.
+def fsdp_peak_param_numel(
+    num_params: int, largest_unit_params: int, shards: int, num_gathered_units: int = 1
+) -> int | float:
+    """Elements of parameters that one rank holds at most: all of its shards and the units gathered, Ψ/F + k max ψ.
 
-    `fsdp_peak_param_numel(8000, 1000, 8)` -> 2000. No prefetch: with one unit fetched ahead there are two gathered.
+    `fsdp_peak_param_numel(8000, 1000, 8)` -> 2000. With one unit fetched ahead two are gathered at a time: k = 2.
     Source: PyTorch FSDP, arXiv 2304.11277, section 3.2.1. Padding, at most F - 1 elements a unit, is not counted.
     """
     total, largest = whole("num_params", num_params), whole("largest_unit_params", largest_unit_params)
+    gathered = whole("num_gathered_units", num_gathered_units)
     if largest > total:
         raise KitError(f"largest_unit_params={largest} are more than num_params={total}")
-    return exact(quotient(total, whole("shards", shards)) + largest)
+    return exact(quotient(total, whole("shards", shards)) + min(gathered * largest, total))

@@ -121,3 +121,9 @@ def test_zero_infinity_needs_20_bytes_for_each_of_12_l_h2() -> None:
 def test_fsdp_holds_its_shards_and_one_unit() -> None:
     """PyTorch FSDP, arXiv 2304.11277, section 3.2.1."""
     assert memory.fsdp_peak_param_numel(8000, 1000, 8) == 8000 / 8 + 1000
+
+
+def test_fsdp_holds_each_unit_that_is_fetched_ahead() -> None:
+    """Two units where one is fetched ahead, the whole model where more are asked for than it has."""
+    assert memory.fsdp_peak_param_numel(8000, 1000, 8, num_gathered_units=2) == 8000 / 8 + 2000
+    assert memory.fsdp_peak_param_numel(8000, 3000, 8, num_gathered_units=3) == 8000 / 8 + 8000
