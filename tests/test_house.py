@@ -27,16 +27,21 @@ ARROWS = {
     "costmodel": {"hardware", "errors"},
     "bank": {"costmodel", "hardware", "errors"},
     "practice": {"bank", "costmodel", "hardware", "errors"},
-    "screen": {"practice", "bank", "costmodel", "hardware", "errors"},
+    "progress": {"bank", "errors"},
+    "screen": {"progress", "practice", "bank", "costmodel", "hardware", "errors"},
     "world": {"hardware", "errors"},
     "grading": {"world", "bank", "costmodel", "hardware", "errors"},
-    "cli": {"screen", "practice", "grading", "world", "bank", "costmodel", "hardware", "errors", "__init__"},
+    "cli": {
+        *("screen", "progress", "practice", "grading", "world", "bank", "costmodel", "hardware", "errors", "__init__"),
+    },
 }
 
 ONLY_IN = {
     "torch": {"world", "grading"},
     "rich": {"screen"},
     "typer": {"cli"},
+    "sqlite3": {"progress"},
+    "fsrs": {"progress"},
 }
 
 MAX_LINES = 400

@@ -1,0 +1,122 @@
+"""Opening the progress file: where it is, one process at a time, and what happens to a file that is damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from kit.errors import KitError
+from kit.progress.schema import MIGRATIONS, migrate, version_of
+
+FILE_NAME = "progress.sqlite3"
+FOLDER_VARIABLE = "SHARDKIT_DATA"
+BUSY_S = 10.0  # how long a write waits for another process; each takes milliseconds
+SIDECARS = ("-wal", "-shm")  # what SQLite keeps beside the file while it is open, or was when its process was killed
+HINT = f"{FOLDER_VARIABLE}=DIR puts the progress elsewhere, and `quiz --no-save` keeps none"
+
+
+class Damaged(Exception):
+    """The file is none of ours, or no longer whole."""
+
+
+def progress_path() -> Path:
+    """Under the user's data directory, or in the folder that SHARDKIT_DATA names."""
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if folder:
+        return Path(folder) / FILE_NAME
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("shardkit", appauthor=False)) / FILE_NAME
+
+
+def opened(path: Path) -> tuple[sqlite3.Connection, Path | None]:
+    """A connection in autocommit mode to a file of the newest version, and where a damaged one was put, if it was.
+
+    Raises KitError where the file cannot be opened, or belongs to a newer kit; then nothing was touched.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with only_one(path):
+            try:
+                return connected(path), None
+            except Damaged:
+                aside = set_aside(path)
+            return connected(path), aside
+    except OSError as error:
+        raise KitError(f"{error.filename or path}: {error.strerror or error}", hint=HINT) from error
+    except (sqlite3.Error, Damaged) as error:
+        raise KitError(f"{path}: {error}", hint=HINT) from error
+
+
+@contextlib.contextmanager
+def only_one(path: Path) -> Iterator[None]:
+    """Two processes that find the same damaged file, or none, must not both act. A killed one lets go."""
+    import fcntl
+
+    with open(path.with_name(f"{path.name}.lock"), "a", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def connected(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    try:
+        require_whole(connection, path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")  # what was acknowledged survives a power cut too
+        migrate(connection)
+        require_tables(connection)
+    except BaseException as error:
+        connection.close()
+        if is_damage(error):
+            raise Damaged(str(error)) from error
+        raise
+    return connection
+
+
+def require_whole(connection: sqlite3.Connection, path: Path) -> None:
+    """Reads all of the file, a few milliseconds for ten thousand reviews. Raises KitError for one of a newer kit."""
+    version = version_of(connection)
+    if version > len(MIGRATIONS):
+        raise KitError(
+            f"{path} is of version {version}, and this shardkit knows versions up to {len(MIGRATIONS)}",
+            hint=f"upgrade shardkit, or set {FOLDER_VARIABLE} to another folder",
+        )
+    if version == 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise Damaged("it is a database of something else")
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise Damaged(found)
+
+
+def require_tables(connection: sqlite3.Connection) -> None:
+    """That this file has the tables and columns which a new one gets. Raises Damaged."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as new:
+        migrate(new)
+        for (table,) in new.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            columns = f"PRAGMA table_info({table})"
+            if connection.execute(columns).fetchall() != new.execute(columns).fetchall():
+                raise Damaged(f"its table {table} is not as it was made")
+
+
+def is_damage(error: BaseException) -> bool:
+    """What SQLite says of a corrupt file is of this very class; a lock or a full disk is of a subclass."""
+    return type(error) in (sqlite3.DatabaseError, Damaged)
+
+
+def set_aside(path: Path) -> Path:
+    """Renames the file and what belongs to it, so that `sqlite3 FILE .recover` finds all. Returns the new path."""
+    stem = f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}"
+    aside, number = path.with_name(stem), 1
+    while aside.exists():
+        number += 1
+        aside = path.with_name(f"{stem}-{number}")
+    for suffix in SIDECARS:
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(f"{path}{suffix}", f"{aside}{suffix}")
+    os.rename(path, aside)
+    return aside
