@@ -193,6 +193,16 @@ def logit_forward_flops(batch_size: int, seq_len: int, hidden_size: int, vocab_s
     )
 
 
+def logits_in_layers(seq_len: int, hidden_size: int, vocab_size: int) -> float:
+    """The output matrix in layers of a GPT: 2BshV over 24Bsh^2 + 4Bs^2h, so V/(12h + 2s); forward, or both passes.
+
+    It weighs on the last stage of a pipeline. `logits_in_layers(2048, 4096, 51200)` -> 0.96.
+    Source: PTD-P, arXiv 2104.04473, appendix.
+    """
+    layer = layer_forward_flops(seq_len, 1, hidden_size)
+    return logit_forward_flops(1, seq_len, hidden_size, vocab_size) / layer
+
+
 def gpt_iteration_flops(
     batch_size: int,
     seq_len: int,

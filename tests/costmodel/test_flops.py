@@ -23,6 +23,16 @@ def counted(module: torch.nn.Module, hidden: int, batch: int, seq: int) -> tuple
     return forward.get_total_flops(), backward.get_total_flops()
 
 
+def test_output_matrix_weighs_as_many_layers_as_torch_counts() -> None:
+    hidden, vocab, seq = 64, 1000, 100
+    with torch.device("meta"):
+        block, head = modules.GPTBlock(hidden, 4), torch.nn.Linear(hidden, vocab)
+    ratio = flops.logits_in_layers(seq, hidden, vocab)
+    for of_head, of_layer in zip(counted(head, hidden, 2, seq), counted(block, hidden, 2, seq), strict=True):
+        assert ratio == pytest.approx(of_head / of_layer)
+    assert flops.logits_in_layers(2048, 4096, 51200) == pytest.approx(51200 / (12 * 4096 + 2 * 2048))
+
+
 @pytest.mark.parametrize(("hidden", "heads", "batch", "seq"), [(64, 4, 2, 32), (96, 3, 1, 100)])
 def test_gpt_layer_costs_what_torch_counts(hidden: int, heads: int, batch: int, seq: int) -> None:
     with torch.device("meta"):
