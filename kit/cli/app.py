@@ -162,6 +162,26 @@ def grade(
 
 
 @app.command()
+def watch(
+    words: Annotated[
+        list[str], typer.Argument(metavar="[ID] FILE", help="ID may be left out where the file's first line names it")
+    ],
+    transport: Annotated[
+        str, typer.Option("--transport", metavar="both|switchboard|gloo", help="Where the ranks run")
+    ] = "both",
+    lang: Annotated[str | None, typer.Option("--lang", metavar="en|zh", help="Language of the hints")] = None,
+    bank: BankOption = None,
+) -> None:
+    """Grade a file at every save; keys show hints and the full report.
+
+    What failed last is run first. The inputs stay the same until the file passes.
+    """
+    from kit.cli import watch as command
+
+    raise typer.Exit(command.watch(words, bank, transport, lang))
+
+
+@app.command()
 def timeline(
     words: Annotated[
         list[str], typer.Argument(metavar="[ID] FILE", help="ID may be left out where the file's first line names it")

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,10 +73,13 @@ def run_checks(
     transport: str = "both",
     zygote: Zygote | None = None,
     runs: list[Run] | None = None,
+    first: CheckResult | None = None,
+    tell: Callable[[CheckResult], None] | None = None,
 ) -> GradeResult:
     """Grade what `prepare` has found to be in order; the arguments are those of `grade`.
 
     runs: takes what the solution's launches brought back, as far as they came to their end.
+    first: a check of an earlier grade that is run before all others. tell: called with each check as it ends.
     """
     started = time.monotonic()
     path = assignment.solution.path
@@ -88,7 +91,7 @@ def run_checks(
         drawn = seed if seed is not None else secrets.randbelow(MAX_SEED)
         checks = assignment.bank.checks(assignment.question).resolve()
         subject = Subject(checks, path.resolve(), assignment.interface, assignment.forbidden)
-        collector = _through_pytest(subject, drawn, transport, zygote or own)
+        collector = _through_pytest(subject, drawn, transport, zygote or own, first, tell)
         if runs is not None:
             runs += collector.session.launches.runs()
         if collector.puzzles:
@@ -105,8 +108,15 @@ def run_checks(
     return collector.result(assignment.question, str(path), assignment.points, time.monotonic() - started)
 
 
-def _through_pytest(subject: Subject, seed: int, transport: str, zygote: Zygote | None) -> _Collector:
-    collector = _Collector(subject, seed, transport, zygote)
+def _through_pytest(
+    subject: Subject,
+    seed: int,
+    transport: str,
+    zygote: Zygote | None,
+    first: CheckResult | None = None,
+    tell: Callable[[CheckResult], None] | None = None,
+) -> _Collector:
+    collector = _Collector(subject, seed, transport, zygote, first, tell)
     arguments = [
         "-q",
         "-s",
@@ -165,7 +175,17 @@ def _forget_checks(loaded: set[str]) -> None:
 class _Collector:
     """A pytest plugin that turns reports into CheckResults."""
 
-    def __init__(self, subject: Subject, seed: int, transport: str, zygote: Zygote | None) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        seed: int,
+        transport: str,
+        zygote: Zygote | None,
+        first: CheckResult | None,
+        tell: Callable[[CheckResult], None] | None,
+    ) -> None:
+        self._first = first
+        self._tell = tell
         self.subject = subject
         self.seed = seed
         self.transport = transport
@@ -188,6 +208,19 @@ class _Collector:
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         config.stash[plugin.SESSION] = self.session
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        if self._first is not None:
+            items.sort(key=self._is_later)
+
+    def _is_later(self, item: pytest.Item) -> bool:
+        callspec, check = getattr(item, "callspec", None), check_of(getattr(item, "function", None))
+        if callspec is None or check is None or self._first is None:
+            return True
+        return (check.name, *callspec.params["run"]) != (
+            self._first.name, self._first.world_size, self._first.transport,
+        )  # fmt: skip
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
@@ -226,11 +259,17 @@ class _Collector:
         spent = (known.duration_s if known else 0.0) + duration_s
         if error is None:
             if when != "setup":
-                self._results[item.nodeid] = _result(*expected, "passed", "", spent)
+                self._keep(item, _result(*expected, "passed", "", spent))
             return
         if not isinstance(error, (pytest.skip.Exception, WorldError, CheckFailed, KitError)):
             self.puzzles[item.nodeid] = f"{type(error).__name__}: {error}"
-        self._results[item.nodeid] = self._failed(expected, error, spent, launch)
+        self._keep(item, self._failed(expected, error, spent, launch))
+
+    def _keep(self, item: pytest.Item, result: CheckResult) -> None:
+        is_new = self._results.get(item.nodeid) is None
+        self._results[item.nodeid] = result
+        if self._tell is not None and is_new:
+            self._tell(result)
 
     def _failed(
         self, expected: tuple[Check, int, str], error: BaseException, spent: float, launch: Launch | None

@@ -40,6 +40,13 @@ _COLUMN = re.compile(r" {2,}")
 
 def show_grade(page: Page, result: GradeResult, *, feedback: str = "full", bank_option: str = "") -> None:
     """feedback: "verdict" (verdict and proofs), "hint" (also which claim fails first) or "full" (also the evidence)."""
+    show_verdict_and_proofs(page, result)
+    if feedback != "verdict" and result.first_failure is not None:
+        _show_cause(page, result, result.first_failure, is_full=feedback == "full")
+    _show_next(page, result, bank_option)
+
+
+def show_verdict_and_proofs(page: Page, result: GradeResult) -> None:
     word, style = _VERDICTS[result.verdict]
     page.line(Text.assemble((result.question, "bold"), "  ", visible(result.solution)))
     score = f"   {result.score} of {result.max_score} points" if result.max_score else ""
@@ -52,9 +59,16 @@ def show_grade(page: Page, result: GradeResult, *, feedback: str = "full", bank_
         _show_row(page, result, row)
     if rows[0].state == "failed" and any(row.points for row in rows):
         page.line("without values the score is 0", style="dim", indent=" " * 14)
-    if feedback != "verdict" and result.first_failure is not None:
-        _show_cause(page, result, result.first_failure, is_full=feedback == "full")
-    _show_next(page, result, bank_option)
+
+
+def show_cause_briefly(page: Page, result: GradeResult, first: CheckResult) -> None:
+    """What fails first and where, with the first sentence of the evidence."""
+    _show_cause(page, result, first, is_full=False)
+    found = first.diagnosis
+    sentence = found.headline if found is not None else first.message.partition("\n")[0]
+    place = ": ".join(filter(None, [first.site, found.place if found is not None else "", sentence]))
+    page.blank()
+    page.line(visible(place), indent="  ")
 
 
 def show_broken_launch(page: Page, verdict: str, message: str) -> None:

@@ -6,10 +6,14 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    import pexpect
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 Shardkit = Callable[..., subprocess.CompletedProcess[str]]
@@ -90,3 +94,19 @@ def bank(tmp_path: Path) -> Path:
     (topic / "test_double.py").write_text(textwrap.dedent("# no checks\n"), encoding="utf-8")
     (topic / "which.yaml").write_text(CHOICE, encoding="utf-8")
     return tmp_path / "bank"
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., pexpect.spawn[str]]]:
+    """Starts commands in terminals of their own (see `terminal.spawn`), and ends them."""
+    from tests.cli.terminal import spawn
+
+    started = []
+
+    def run(*arguments: str | Path, **options: object) -> pexpect.spawn[str]:
+        started.append(spawn(tmp_path, *arguments, **options))  # type: ignore[arg-type]
+        return started[-1]
+
+    yield run
+    for child in started:
+        child.close(force=True)

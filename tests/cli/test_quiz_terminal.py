@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pexpect
@@ -13,47 +12,7 @@ import pytest
 from rich.cells import cell_len
 
 from tests.cli.conftest import Shardkit, environment
-
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
-Start = Callable[..., "pexpect.spawn[str]"]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts a command in a terminal; keyword arguments are `columns` and the environment."""
-    started = []
-
-    def run(*arguments: str | Path, columns: int = 60, **changes: str) -> pexpect.spawn[str]:
-        child = pexpect.spawn(
-            sys.executable,
-            ["-m", "kit", *map(str, arguments)],
-            cwd=str(tmp_path),
-            env=environment(TERM="xterm-256color", **changes),
-            encoding="utf-8",
-            dimensions=(40, columns),
-            timeout=30,
-        )
-        started.append(child)
-        return child
-
-    yield run
-    for child in started:
-        child.close(force=True)
-
-
-def screen(child: pexpect.spawn[str]) -> str:
-    """What was shown before the last match, without colour and the terminal's own line ends."""
-    return ESCAPES.sub("", child.before or "").replace("\r\n", "\n")
-
-
-def until(child: pexpect.spawn[str], text: str) -> str:
-    child.expect_exact(text)
-    return screen(child)
-
-
-def press(child: pexpect.spawn[str], line: str) -> None:
-    child.expect_exact("> ")
-    child.sendline(line)
+from tests.cli.terminal import Start, press, screen, until
 
 
 def test_a_question_is_answered_with_one_letter(start: Start, bank: Path) -> None:
