@@ -222,6 +222,46 @@ def timeline(
 
 
 @app.command()
+def progress(
+    id: Annotated[str | None, typer.Argument(metavar="[ID]", help="The history of one question")] = None,
+    topic: TopicOption = None,
+    json: Annotated[
+        Path | None, typer.Option("--json", metavar="F|-", help="The same as JSON, in a file or on standard output")
+    ] = None,
+    lang: LanguageOption = None,
+    bank: BankOption = None,
+) -> None:
+    """Show what you have answered, what is due, and how well you know each topic.
+
+    Also how well your confidence foretells the score, where a quiz has asked for it (quiz --confidence).
+    """
+    from kit.cli import progress as command
+
+    command.show_progress(bank, id, topic or [], json, lang)
+
+
+@app.command()
+def export(
+    file: Annotated[Path, typer.Argument(metavar="[F|-]", help="Where to [default: standard output]")] = Path("-"),
+) -> None:
+    """Write all progress as JSON, for another machine or to keep."""
+    from kit.cli import progress as command
+
+    command.export_progress(file, None)
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="F|-", help="What export wrote")],
+    lang: Annotated[str | None, typer.Option("--lang", metavar="en|zh", help="Language of the message")] = None,
+) -> None:
+    """Merge exported progress into yours; importing it again changes nothing."""
+    from kit.cli import progress as command
+
+    command.import_progress(file, lang)
+
+
+@app.command()
 def lint(
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Only these questions")] = None,
     static: Annotated[bool, typer.Option("--static", help="Only read; run nothing")] = False,
