@@ -18,7 +18,7 @@ KINDS = ("code", "choice", "multi", "number", "order", "predict", "open")
 LEVELS = (1, 2, 3, 4)
 
 TOP_LEVEL_KEY = re.compile(r"^([A-Za-z_]\w*):", re.MULTILINE)
-HEADER_KEYS = ("kind", "level", "title", "tags")
+HEADER_KEYS = ("kind", "level", "title", "tags", "requires")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Header:
     level: int
     title: dict[str, str]
     tags: tuple[str, ...]
+    requires: tuple[str, ...] = ()
 
     @property
     def topic(self) -> str:
@@ -61,8 +62,7 @@ def header_text(text: str) -> str:
     return "".join(text[start:end] for (key, start), end in zip(starts, ends, strict=True) if key in HEADER_KEYS)
 
 
-def header_fields(document: Document) -> tuple[str, int, dict[str, str], tuple[str, ...]]:
-    values = document.values
+def header_fields(document: Document) -> tuple[str, int, dict[str, str], tuple[str, ...], tuple[str, ...]]:
     kind = require_kind(document)
     level = required(document, "level")
     if type(level) is not int or level not in LEVELS:
@@ -70,10 +70,15 @@ def header_fields(document: Document) -> tuple[str, int, dict[str, str], tuple[s
     title = required(document, "title")
     if not isinstance(title, dict) or not all(isinstance(title.get(language), str) for language in ("en", "zh")):
         raise document.error(["title"], f"title: expected texts 'en' and 'zh', got {kind_of(title)}")
-    tags = values.get("tags", [])
-    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise document.error(["tags"], f"tags: expected a list of texts, got {kind_of(tags)}")
-    return kind, level, title, tuple(tags)
+    return kind, level, title, texts(document, "tags"), texts(document, "requires")
+
+
+def texts(document: Document, key: str) -> tuple[str, ...]:
+    """An optional list of texts."""
+    value = document.values.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise document.error([key], f"{key}: expected a list of texts, got {kind_of(value)}")
+    return tuple(value)
 
 
 def required(document: Document, key: str) -> Any:

@@ -115,7 +115,19 @@ def quiz(
     topic: TopicOption = None,
     kind: KindOption = None,
     level: LevelOption = None,
-    count: Annotated[int, typer.Option("--count", "-n", metavar="N", help="How many questions", min=1)] = 10,
+    count: Annotated[
+        int | None,
+        typer.Option("--count", "-n", metavar="N", help="How many [default: 10, or all of --due and --new]", min=1),
+    ] = None,
+    due: Annotated[bool, typer.Option("--due", help="What is to be repeated today")] = False,
+    new: Annotated[
+        int | None,
+        typer.Option("--new", metavar="N", help="N that you never answered, in an order to study them", min=1),
+    ] = None,
+    bookmarked: Annotated[bool, typer.Option("--bookmarked", help="Only what you have bookmarked")] = False,
+    cram: Annotated[bool, typer.Option("--cram", help="Whatever is due, and without moving any date")] = False,
+    confidence: Annotated[bool, typer.Option("--confidence", help="Say how sure you are before each verdict")] = False,
+    no_save: Annotated[bool, typer.Option("--no-save", help="Keep nothing of this quiz")] = False,
     lang: LanguageOption = None,
     seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Repeat a quiz that named this seed")] = None,
     bank: BankOption = None,
@@ -123,10 +135,25 @@ def quiz(
     """Answer questions, with hints and explanations.
 
     Every kind but code, for which there are start and grade. An answer in words is marked by whoever wrote it.
+    Every answer is kept at once, and decides when its question is due again.
     """
     from kit.cli import quiz as command
 
-    command.run_quiz(bank, topic or [], kind or [], level or [], count, lang, seed)
+    options = command.QuizOptions(
+        topic or [],
+        kind or [],
+        level or [],
+        count,
+        lang,
+        seed,
+        due,
+        new or 0,
+        bookmarked,
+        cram,
+        confidence,
+        not no_save,
+    )
+    command.run_quiz(bank, options)
 
 
 @app.command()

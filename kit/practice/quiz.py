@@ -13,16 +13,30 @@ from kit.errors import KitError
 
 KINDS = ("choice", "multi", "number", "order", "predict", "open")
 
-Phase = Literal["choosing", "asking", "marking", "told", "over"]
+Phase = Literal["choosing", "asking", "weighing", "marking", "told", "over"]
 Verdict = Literal["right", "wrong", "marked", "unmarked", "skipped"]
-Command = Literal["hint", "skip", "quit", "next"]
-Notice = Literal["hint", "no_more_hints", "not_taken", "nothing"]
+Command = Literal["hint", "skip", "undo", "bookmark", "quit", "next"]
+Notice = Literal[
+    "hint",
+    "no_more_hints",
+    "not_taken",
+    "nothing",
+    "nothing_to_undo",
+    "line_gone",
+    "bookmarked",
+    "unbookmarked",
+    "keeps_none",
+]
 
 COMMANDS: dict[str, Command] = {
     "?": "hint",
     "hint": "hint",
     "s": "skip",
     "skip": "skip",
+    "u": "undo",
+    "undo": "undo",
+    "b": "bookmark",
+    "bookmark": "bookmark",
     "q": "quit",
     "quit": "quit",
     "exit": "quit",
@@ -43,6 +57,14 @@ class Outcome:
     verdict: Verdict
     num_hints: int
     mark: Mark | None = None
+    confidence: float | None = None  # 0 to 1, said before the verdict; None where it was not asked for, or not said
+
+    @property
+    def score(self) -> float:
+        """0 to 1; of an answer in words the points out of all points."""
+        if self.verdict == "marked" and self.mark is not None:
+            return int(self.mark.got) / int(self.mark.expected)
+        return float(self.verdict == "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +91,9 @@ class Quiz:
     """`plan` holds the ids to be asked.
 
     choosing: `wanted` is to be drawn and given to `present`. asking: `asked` waits for an answer or a command; an
-    answer in words grows in `written`. marking: its writer says of one point after the other whether it is made.
-    told: the last outcome is on the screen. over: nothing more is taken.
+    answer in words grows in `written`. weighing: it was answered, and how sure the learner is comes next. marking: its
+    writer says of one point after the other whether it is made. told: the last outcome is on the screen. over: nothing
+    more is taken.
     """
 
     plan: tuple[str, ...]
@@ -82,11 +105,15 @@ class Quiz:
     written: tuple[str, ...] = ()
     are_met: tuple[bool, ...] = ()
     complaint: str = ""  # why a line was not taken; such a line never counts
+    asks_confidence: bool = False
+    given: Mark | None = None  # the answer that is being weighed; None for one in words
+    confidence: float | None = None
+    bookmarks: frozenset[str] | None = frozenset()  # ids of questions; None where none are kept
 
     @property
     def number(self) -> int:
         """Of the question on the screen, from 1."""
-        return len(self.outcomes) + (self.phase in ("choosing", "asking", "marking"))
+        return len(self.outcomes) + (self.phase in ("choosing", "asking", "weighing", "marking"))
 
     @property
     def wanted(self) -> str:
@@ -113,14 +140,32 @@ class Quiz:
         )
 
 
-def begin(plan: Sequence[str]) -> Quiz:
-    return Quiz(tuple(plan), "choosing" if plan else "over")
+def begin(
+    plan: Sequence[str], *, asks_confidence: bool = False, bookmarks: frozenset[str] | None = frozenset()
+) -> Quiz:
+    phase: Phase = "choosing" if plan else "over"
+    return Quiz(tuple(plan), phase, asks_confidence=asks_confidence, bookmarks=bookmarks)
 
 
 def present(quiz: Quiz, draw: Draw) -> Quiz:
     """The drawn question `quiz.wanted` is asked."""
     assert quiz.phase == "choosing" and draw.question.id == quiz.wanted
-    return replace(quiz, phase="asking", asked=draw, num_hints=0, notice=None, complaint="", written=(), are_met=())
+    return ask(quiz, draw, 0)
+
+
+def ask(quiz: Quiz, draw: Draw, num_hints: int) -> Quiz:
+    return replace(
+        quiz,
+        phase="asking",
+        asked=draw,
+        num_hints=num_hints,
+        notice=None,
+        complaint="",
+        written=(),
+        are_met=(),
+        given=None,
+        confidence=None,
+    )
 
 
 def reply(quiz: Quiz, line: str) -> Quiz:
@@ -128,9 +173,15 @@ def reply(quiz: Quiz, line: str) -> Quiz:
     text = unicodedata.normalize("NFKC", line).strip()  # an input method for Chinese may type ？ and Ａ
     command = COMMANDS.get(text.lower())
     quiz = replace(quiz, notice=None, complaint="")
+    if command == "bookmark" and not (text in ("b", "B") and is_answered_by_letter(quiz)):
+        return bookmark(quiz)
+    if command == "undo":
+        return undo(quiz)
     if quiz.phase == "asking":
         assert quiz.asked is not None
         return writing(quiz, command, line) if quiz.asked.question.kind == "open" else asked(quiz, command, text)
+    if quiz.phase == "weighing":
+        return weighing(quiz, command, text)
     if quiz.phase == "marking":
         return marking(quiz, command, text)
     if quiz.phase == "told":
@@ -138,9 +189,16 @@ def reply(quiz: Quiz, line: str) -> Quiz:
     return quiz
 
 
+def is_answered_by_letter(quiz: Quiz) -> bool:
+    """Where `b` is an answer; `bookmark` is a command everywhere."""
+    return quiz.phase == "asking" and quiz.asked is not None and bool(quiz.asked.order)
+
+
 def end(quiz: Quiz) -> Quiz:
     """No more input: a question without an answer counts as not asked, and one in words goes to its marking first."""
-    if quiz.phase == "asking" and quiz.written:
+    if quiz.phase == "weighing" and quiz.given is not None:
+        quiz = tell_mark(quiz, quiz.given)
+    if quiz.phase in ("asking", "weighing") and quiz.written:
         return replace(quiz, phase="marking", notice=None)
     if quiz.phase == "marking":
         quiz = tell(quiz, "unmarked", None)
@@ -167,7 +225,61 @@ def asked(quiz: Quiz, command: Command | None, text: str) -> Quiz:
         given = mark(quiz.asked, text)
     except KitError as error:
         return replace(quiz, notice="not_taken", complaint="; ".join(filter(None, [error.message, error.hint])))
-    return tell(quiz, "right" if given.is_right else "wrong", given)
+    return answered(quiz, given)
+
+
+def answered(quiz: Quiz, given: Mark | None) -> Quiz:
+    """From an answer to its verdict, or with None to the points of one in words; before either it may be weighed."""
+    if quiz.asks_confidence and quiz.phase == "asking":
+        return replace(quiz, phase="weighing", given=given)
+    return replace(quiz, phase="marking") if given is None else tell_mark(quiz, given)
+
+
+def weighing(quiz: Quiz, command: Command | None, text: str) -> Quiz:
+    """How sure the learner is, in percent; an empty line says nothing of it."""
+    if command == "quit":
+        return end(quiz)
+    if command != "next":
+        try:
+            quiz = replace(quiz, confidence=read_confidence(text))
+        except KitError as error:
+            return replace(quiz, notice="not_taken", complaint=error.message)
+    return answered(quiz, quiz.given)
+
+
+def read_confidence(text: str) -> float:
+    """`70` or `70%` as 0.7. Raises KitError for what is no whole number from 0 to 100."""
+    digits = text.removesuffix("%").strip()
+    if digits.isascii() and digits.isdigit() and len(digits) <= 3 and int(digits) <= 100:
+        return int(digits) / 100
+    raise KitError("a whole number from 0 to 100")
+
+
+def bookmark(quiz: Quiz) -> Quiz:
+    """Marks the question on the screen, or takes its mark away."""
+    shown = quiz.asked or (quiz.last.draw if quiz.outcomes else None)
+    if shown is None or quiz.phase in ("choosing", "over"):
+        return quiz
+    if quiz.bookmarks is None:
+        return replace(quiz, notice="keeps_none")
+    bookmarks = quiz.bookmarks ^ {shown.question.id}
+    return replace(quiz, bookmarks=bookmarks, notice="bookmarked" if shown.question.id in bookmarks else "unbookmarked")
+
+
+def undo(quiz: Quiz) -> Quiz:
+    """One step back: a point, the end of an answer, a written line, and else the last outcome, whose question is asked
+    again."""
+    if quiz.phase == "marking" and quiz.are_met:
+        return replace(quiz, are_met=quiz.are_met[:-1])
+    if quiz.phase in ("weighing", "marking"):
+        return replace(quiz, phase="asking", given=None, confidence=None)
+    if quiz.phase == "asking" and quiz.written:
+        return replace(quiz, written=quiz.written[:-1], notice="line_gone")
+    if quiz.phase not in ("asking", "told"):
+        return quiz
+    if not quiz.outcomes:
+        return replace(quiz, notice="nothing_to_undo")
+    return ask(replace(quiz, outcomes=quiz.outcomes[:-1]), quiz.last.draw, quiz.last.num_hints)
 
 
 def writing(quiz: Quiz, command: Command | None, line: str) -> Quiz:
@@ -180,7 +292,7 @@ def writing(quiz: Quiz, command: Command | None, line: str) -> Quiz:
         return hint(quiz)
     if line.strip():
         return replace(quiz, written=(*quiz.written, line))
-    return replace(quiz, phase="marking") if quiz.written else replace(quiz, notice="nothing")
+    return answered(quiz, None) if quiz.written else replace(quiz, notice="nothing")
 
 
 def marking(quiz: Quiz, command: Command | None, text: str) -> Quiz:
@@ -208,8 +320,12 @@ def hint(quiz: Quiz) -> Quiz:
 
 def tell(quiz: Quiz, verdict: Verdict, given: Mark | None) -> Quiz:
     assert quiz.asked is not None
-    outcome = Outcome(quiz.asked, verdict, quiz.num_hints, given)
+    outcome = Outcome(quiz.asked, verdict, quiz.num_hints, given, quiz.confidence)
     return replace(quiz, phase="told", outcomes=(*quiz.outcomes, outcome), asked=None, num_hints=0)
+
+
+def tell_mark(quiz: Quiz, given: Mark) -> Quiz:
+    return tell(quiz, "right" if given.is_right else "wrong", given)
 
 
 def told(quiz: Quiz, command: Command | None) -> Quiz:

@@ -52,19 +52,19 @@ def show_facts(page: Page, shown: Overview) -> None:
     streak = page.say("progress_days_in_a_row", days=shown.streak.days, longest=shown.streak.longest)
     today = page.say("progress_today_done" if shown.streak.is_today_done else "progress_today_open")
     facts = {
-        "streak": streak + page.say("comma") + today,
-        "answers": page.say(
+        "progress_streak": streak + page.say("comma") + today,
+        "progress_answers": page.say(
             "progress_answers_to",
             answers=shown.num_answers,
             answered=shown.num_answered,
             questions=shown.num_questions,
         ),
-        "due": page.say("progress_due_count", today=len(shown.due), soon=len(shown.soon)),
-        "bookmarks": page.say("progress_num_bookmarks", count=len(shown.bookmarks)),
+        "progress_due": page.say("progress_due_count", today=len(shown.due), soon=len(shown.soon)),
+        "progress_bookmarks": page.say("progress_num_bookmarks", count=len(shown.bookmarks)),
     }
-    width = widest(page.say(f"progress_{name}") for name in facts)
+    width = widest(map(page.say, facts))
     for name, fact in facts.items():
-        first = Text(padded(page.say(f"progress_{name}"), width) + GAP, style="bold")
+        first = Text(padded(page.say(name), width) + GAP, style="bold")
         page.print(Prose(Text(fact), first, Text(" " * (width + len(GAP)))))
 
 
@@ -153,10 +153,10 @@ def show_calibration(page: Page, found: Calibration) -> None:
     for name, each in zip(ranges, found.bins, strict=True):
         show_row(page, at_right(name, first), bar(page, each.score, width), at_right(str(each.count), last))
     difference = found.confidence - found.score
-    key = "well_calibrated" if abs(difference) < EVEN else "too_sure" if difference > 0 else "not_sure_enough"
+    key = "progress_too_sure" if difference > 0 else "progress_not_sure_enough"
     page.line(
         page.say(
-            f"progress_{key}",
+            key if abs(difference) >= EVEN else "progress_well_calibrated",
             points=f"{abs(difference) * 100:.0f}",
             confidence=percent(found.confidence),
             score=percent(found.score),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from rich.text import Text
 
@@ -36,29 +37,42 @@ STYLES = {
 }
 
 
-def play(page: Page, quiz: Quiz, draw: Callable[[str], Draw]) -> Quiz:
-    """Runs a quiz to its end, or to the end of the input. `draw` gives the question of an id."""
+Watch = Callable[[Quiz, Quiz], None]
+
+
+def play(page: Page, quiz: Quiz, draw: Callable[[str], Draw], watch: Watch | None = None) -> Quiz:
+    """Runs a quiz to its end, or to the end of the input. `draw` gives the question of an id.
+
+    `watch` is told of every change (the quiz before it, and after) before the screen shows it.
+    """
+    watch = watch or (lambda before, after: None)
     while quiz.phase != "over":
         if quiz.phase == "choosing":
-            quiz = present(quiz, draw(quiz.wanted))
+            before, quiz = quiz, present(quiz, draw(quiz.wanted))
+            watch(before, quiz)
             show_question(page, quiz)
         elif quiz.phase == "told" and not page.terminal.is_interactive:
             quiz = go_on(quiz)
         else:
-            quiz = step(page, quiz)
+            quiz = step(page, quiz, watch)
     return quiz
 
 
-def step(page: Page, quiz: Quiz) -> Quiz:
+def step(page: Page, quiz: Quiz, watch: Watch) -> Quiz:
     """One line of input and what it leads to."""
     line = read_line(page)
     after = reply(quiz, line) if line is not None else end(quiz)
+    watch(quiz, after)
     if len(after.outcomes) > len(quiz.outcomes):
         show_outcome(page, after)
     elif after.notice is not None:
         show_notice(page, after)
+    elif after.phase == "weighing":
+        page.line(page.say("ask_confidence"), style="dim")
     elif after.phase == "marking":
         show_next_point(page, after)
+    elif after.phase == "asking" and not after.written:
+        show_question(page, after)  # an answer was taken back
     return after
 
 
@@ -104,7 +118,9 @@ def show_question(page: Page, quiz: Quiz) -> None:
 
 
 def show_notice(page: Page, quiz: Quiz) -> None:
-    if quiz.phase == "told":
+    if quiz.notice in ("bookmarked", "unbookmarked", "keeps_none", "nothing_to_undo", "line_gone"):
+        page.line(page.say(quiz.notice))
+    elif quiz.phase == "told":
         show_way_on(page, quiz)
     elif quiz.notice == "hint":
         assert quiz.asked is not None
@@ -115,7 +131,10 @@ def show_notice(page: Page, quiz: Quiz) -> None:
         assert quiz.asked is not None
         if quiz.notice == "not_taken":
             page.line(page.say("not_taken", why=complaint(page, quiz)), style="yellow")
-        page.line(page.say("ask_point" if quiz.phase == "marking" else f"ask_{quiz.asked.question.kind}"), style="dim")
+        wanted = {"weighing": "ask_confidence", "marking": "ask_point"}.get(
+            quiz.phase, f"ask_{quiz.asked.question.kind}"
+        )
+        page.line(page.say(wanted), style="dim")
 
 
 def complaint(page: Page, quiz: Quiz) -> str:
@@ -124,6 +143,8 @@ def complaint(page: Page, quiz: Quiz) -> str:
     options = quiz.asked.options(page.language)
     if quiz.phase == "marking":
         return page.say("accepted_point")
+    if quiz.phase == "weighing":
+        return page.say("accepted_confidence")
     if page.language == "en" or not options:
         return quiz.complaint
     phrase = "accepted_order" if quiz.asked.question.kind == "order" else "accepted"
@@ -192,8 +213,16 @@ def tolerated(page: Page, outcome: Outcome) -> str:
     return tolerance(page, question) if question.kind == "number" else ""
 
 
-def show_score(page: Page, quiz: Quiz, seed: int) -> None:
-    """The last screen: how many were right, question by question, and how to have the same quiz again."""
+def show_nothing_to_ask(page: Page, wanted: Literal["due", "new", "bookmarked"]) -> None:
+    says = {"due": "nothing_due", "new": "nothing_new", "bookmarked": "nothing_bookmarked"}
+    page.line(page.say(says[wanted]))
+
+
+def show_score(page: Page, quiz: Quiz, seed: int | None) -> None:
+    """The last screen: how many were right, question by question, and how to have the same quiz again.
+
+    `seed` is None where no seed would bring the same questions.
+    """
     score = quiz.score()
     page.blank()
     if not quiz.outcomes:
@@ -214,4 +243,5 @@ def show_score(page: Page, quiz: Quiz, seed: int) -> None:
         page.say("num_hints", count=score.num_hints) if score.num_hints else "",
     ]
     page.line(page.say("comma").join(filter(None, parts)), style="bold")
-    page.line(page.say("again", seed=seed), style="dim")
+    if seed is not None:
+        page.line(page.say("again", seed=seed), style="dim")

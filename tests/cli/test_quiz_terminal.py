@@ -55,9 +55,9 @@ def test_keys_between_questions(start: Start) -> None:
     until(child, "Question 1 of 3")
     press(child, "s")
     until(child, "Skipped")
-    until(child, "Enter: next question, q: quit")
+    until(child, "Enter: next question, b: bookmark, u: undo, q: quit")
     press(child, "a")
-    until(child, "Enter: next question, q: quit")  # what is no command changes nothing
+    until(child, "Enter: next question, b: bookmark, u: undo, q: quit")  # what is no command changes nothing
     press(child, "")
     until(child, "Question 2 of 3")
     press(child, "s")

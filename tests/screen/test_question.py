@@ -179,14 +179,16 @@ def test_phrases_have_the_same_fields_in_both_languages(key: str) -> None:
 
 def test_every_phrase_is_used_and_none_is_missing() -> None:
     folder = Path(kit.screen.__file__).parent
-    source = "\n".join(path.read_text("utf-8") for path in folder.glob("*.py") if path.name != "words.py")
-    source += (folder.parent / "cli" / "browse.py").read_text("utf-8")
+    source = "\n".join(path.read_text("utf-8") for path in folder.glob("*.py") if not path.stem.endswith("words"))
+    source += "".join((folder.parent / "cli" / name).read_text("utf-8") for name in ("browse.py", "progress.py"))
     said = set(re.findall(r"""say\(\s*f?"([\w{}.]+)\"""", source)) | set(re.findall(r'"(\w+)"', source))
     built = (
         "head_",
         "ask_",
         "happens_",
         "timeline_",
+        "progress_head_",
+        "progress_mode_",
         "unit",
         "code",
         "choice",

@@ -1,0 +1,65 @@
+"""Writes down what becomes of a quiz, at once."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from kit.practice.quiz import Outcome, Quiz
+
+if TYPE_CHECKING:
+    from kit.progress.records import Mode
+    from kit.progress.store import Store
+
+
+class Recorder:
+    """Called with the quiz before and after each step. An answer is in the file before its verdict is on the screen.
+
+    An answer in words whose points were not looked at has no score, and is not kept.
+    """
+
+    def __init__(self, store: Store, mode: Mode) -> None:
+        self.store = store
+        self.mode: Mode = mode
+        self.asked_at, self.started_s = datetime.now(timezone.utc), time.monotonic()
+        self.review_ids: list[str | None] = []  # of each outcome
+
+    def __call__(self, before: Quiz, after: Quiz) -> None:
+        if len(after.outcomes) > len(before.outcomes):
+            self.review_ids.append(self.add(after.last))
+        elif len(after.outcomes) < len(before.outcomes):
+            review_id = self.review_ids.pop()
+            if review_id is not None:
+                self.store.undo_review(review_id)
+        if after.phase == "asking" and after.asked is not before.asked:
+            self.asked_at, self.started_s = datetime.now(timezone.utc), time.monotonic()
+        if after.bookmarks is not None and before.bookmarks is not None:
+            for question_id in after.bookmarks ^ before.bookmarks:
+                self.store.bookmark(question_id, question_id in after.bookmarks)
+
+    def add(self, outcome: Outcome) -> str | None:
+        from kit.progress.rating import rate
+        from kit.progress.records import Review, new_id
+
+        if outcome.verdict == "unmarked":
+            return None
+        question = outcome.draw.question
+        review = Review(
+            id=new_id(),
+            question_id=question.id,
+            kind=question.kind,
+            topic=question.topic,
+            level=question.level,
+            asked_at=self.asked_at,
+            verdict=outcome.verdict,
+            score=outcome.score,
+            rating=rate(outcome.verdict, outcome.score, outcome.num_hints, outcome.confidence),
+            num_hints=outcome.num_hints,
+            seconds=time.monotonic() - self.started_s,
+            confidence=outcome.confidence,
+            seed=outcome.draw.seed,
+            mode=self.mode,
+        )
+        self.store.add_review(review)
+        return review.id
