@@ -288,6 +288,17 @@ def import_(
     command.import_progress(file, lang)
 
 
+@app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+def calc(context: typer.Context) -> None:
+    """Compute memory, traffic, bubbles, FLOPs and times, with the formulas."""
+    from kit.cli import calc as command
+
+    command.run(context.args)
+
+
 @app.command()
 def lint(
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Only these questions")] = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 from kit.errors import KitError
 
@@ -30,10 +31,13 @@ def quantity(name: str, value: object, at_least: float = 0) -> int | float:
 
 
 def one_of(name: str, value: object, known: Iterable[str]) -> str:
-    """`value` if it is among `known`. Raises KitError that lists them."""
+    """`value` if it is among `known`. Raises KitError that lists them, with the closest as its hint."""
     choices = list(known)
     if value not in choices:
-        raise KitError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+        lower = {choice.lower(): choice for choice in choices}
+        close = get_close_matches(str(value).lower(), lower, n=1)
+        hint = f"did you mean {lower[close[0]]!r}?" if close else None
+        raise KitError(f"{name} must be one of {', '.join(choices)}, got {value!r}", hint)
     return str(value)
 
 

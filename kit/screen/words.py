@@ -144,6 +144,8 @@ WORDS: dict[str, dict[Language, str]] = {
     "nothing_asked": {"en": "No question was answered.", "zh": "没有作答任何题目。"},
     "again": {"en": "The same questions again: --seed {seed}", "zh": "重做同样的题目：--seed {seed}"},
     "num_questions": {"en": "questions: {count}", "zh": "共 {count} 题"},
+    # calculations
+    "calc_breakdown": {"en": "Breakdown", "zh": "逐步计算"},
     # timelines
     "timeline_F": {"en": "forward", "zh": "forward"},
     "timeline_B": {"en": "backward", "zh": "backward"},
