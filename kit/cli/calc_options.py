@@ -20,6 +20,10 @@ def number(flag: str, what: str, metavar: str = "N") -> typer.models.OptionInfo:
     return typer.Option(flag, metavar=metavar, help=what)  # type: ignore[no-any-return]
 
 
+def seconds(flag: str, what: str) -> typer.models.OptionInfo:
+    return typer.Option(flag, metavar="TIME", help=f"{what}, as in 20ms, 90s or 3h")  # type: ignore[no-any-return]
+
+
 ModelOption = Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help="For example llama-3.1-70b")]
 ParamsOption = Annotated[
     str | None,
@@ -39,6 +43,12 @@ SpOption = Annotated[bool, typer.Option("--sp", help="Sequence parallelism besid
 MicrobatchOption = Annotated[int, number("--microbatch", "Sequences in a microbatch")]
 MicrobatchesOption = Annotated[int, number("--microbatches", "Microbatches in a step")]
 RecomputeOption = Annotated[str, typer.Option("--recompute", metavar="none|selective|full", help="Of activations")]
+ChunksOption = Annotated[int, number("--chunks", "Of a rank, with the interleaved schedule")]
+SeqOption = Annotated[int, number("--seq", "Sequence length")]
+BatchOption = Annotated[int, number("--batch", "Sequences")]
+CausalOption = Annotated[bool, typer.Option("--causal", help="A causal mask halves attention's core")]
+DtypeOption = Annotated[str, typer.Option("--dtype", metavar="NAME", help="bf16, fp8_e4m3, tf32, ...")]
+HardwareOption = Annotated[str, typer.Option("--profile", metavar="NAME|PATH", help="Hardware: a100, h100, ...")]
 ProfileOption = Annotated[str | None, typer.Option("--profile", metavar="NAME|PATH", help="Hardware: a100, h100, ...")]
 ShapeOption = Annotated[
     str | None,
@@ -76,7 +86,7 @@ def figures(text: str | None) -> dict[str, Figure]:
 
 
 def plain_count(name: str, text: str | None) -> int | float | None:
-    """`"7.5B"`, `"7.5e9"` or `"7_500_000_000"` -> 7500000000; B is a billion here. Raises KitError for anything else."""
+    """`"7.5B"`, `"7.5e9"` or `"7_500_000_000"` -> 7500000000; B is a billion. Raises KitError for the rest."""
     if text is None:
         return None
     bare = text.strip().replace("_", "").replace(",", "")

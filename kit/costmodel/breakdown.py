@@ -1,4 +1,4 @@
-"""A calculation as something to print: its inputs, its convention, its results, and each formula with numbers put in."""
+"""A calculation as something to print: inputs, convention, results, and each formula with the numbers put in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kit.costmodel.arguments import exact
 Number = int | float
 Input = int | float | str | bool
 
-FUNCTIONS = ("ceil", "floor", "max", "min", "sqrt", "log2", "log10")
+FUNCTIONS = ("ceil", "floor", "max", "min", "round", "sqrt")
 NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 
@@ -87,10 +87,14 @@ class Calculation:
 
 @dataclass(slots=True)
 class Working:
-    """Collects lines; each may use, by name, what is known: inputs, constants and the lines before it."""
+    """Collects lines; each may use, by name, what is known: inputs, constants and the lines before it.
+
+    num_digits: of long fractions in expressions.
+    """
 
     known: dict[str, Number] = field(default_factory=dict)
     lines: list[Line] = field(default_factory=list)
+    num_digits: int = 9
 
     def given(self, **values: Number) -> None:
         """Names that formulas may use without a line of their own."""
@@ -99,7 +103,7 @@ class Working:
     def line(self, name: str, formula: str, value: Number, unit: str) -> Number:
         """Adds a line, and its name to what is known. Returns `value`, whole numbers as int."""
         value = exact(value)
-        self.lines.append(Line(name, formula, put_in(formula, self.known), value, unit))
+        self.lines.append(Line(name, formula, put_in(formula, self.known, self.num_digits), value, unit))
         self.known[name] = value
         return value
 
@@ -109,22 +113,22 @@ class Working:
         return {name: found[name] for name in names if name in found}
 
 
-def put_in(formula: str, known: Mapping[str, Number]) -> str:
+def put_in(formula: str, known: Mapping[str, Number], num_digits: int = 9) -> str:
     """`put_in("2 * hidden / tp", {"hidden": 8, "tp": 2})` -> `2 * 8 / 2`. Raises KeyError for an unknown name."""
 
     def value(found: re.Match[str]) -> str:
-        return found[0] if found[0] in FUNCTIONS else figure(known[found[0]])
+        return found[0] if found[0] in FUNCTIONS else figure(known[found[0]], num_digits)
 
     return re.sub(rf"(?<![\w.]){NAME.pattern}", value, formula)
 
 
-def figure(value: Number) -> str:
-    """A number in an expression: counts in full, what is long with nine digits."""
+def figure(value: Number, num_digits: int = 9) -> str:
+    """A number in an expression: counts in full, what is long with `num_digits`."""
     value = exact(value)
     if isinstance(value, int):
-        return str(value) if abs(value) < 10**15 else f"{float(value):.9g}"
+        return str(value) if abs(value) < 10**15 else f"{float(value):.{num_digits}g}"
     text = repr(value)
-    return text if len(text) <= 10 else f"{value:.9g}"
+    return text if len(text) <= num_digits + 1 else f"{value:.{num_digits}g}"
 
 
 def finite(value: Number | str) -> Number | str | None:

@@ -13,6 +13,7 @@ from kit.screen.wrap import Prose, padded, widest
 
 INDENT = "  "
 GAP = 2
+LARGE, LARGEST = 10**5, 10**15  # counts of these are shown in full, without a fraction
 MOST_BEFORE_A_LINE = 3  # of four parts, what a result's name may take
 
 
@@ -45,6 +46,8 @@ def shown(page: Page, value: Number | str, unit: str) -> str:
         return page.readable(label(page.language, value))
     if value in (float("inf"), float("-inf")):
         return page.readable("∞")
+    if unit == "count" and LARGE <= abs(value) < LARGEST:
+        return f"{value:,.0f}"
     return units.show(value, unit)
 
 

@@ -118,6 +118,8 @@ def chosen(model: str | None, figures: Mapping[str, Input], needed: tuple[str, .
     values = {**FAMILIES[family], "vocab_size": 1, **values}
     if "experts" in figures:
         values.setdefault("ffn_size", 0)
+    if "kv_rank" in figures:
+        values["attention"] = "mla"
     if "tied" in figures:
         values["tied_embeddings"] = bool(figures["tied"])
     note = FAMILY_NOTES[family]
