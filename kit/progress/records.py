@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
@@ -110,6 +109,8 @@ class InterviewRecord:
 
 
 def new_id() -> str:
+    import uuid  # slow to import, and the first question is on the screen before one is needed
+
     return str(uuid.uuid4())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,8 +17,8 @@ PLAN = ("topic/choice", "topic/multi", "topic/number")
 QUESTIONS = {question.id: question for question in (choice(), multi(), number(), order(), predict(), open_ended())}
 
 
-def asking(plan: tuple[str, ...] = PLAN, seed: int = 1) -> Quiz:
-    quiz = begin(plan)
+def asking(plan: tuple[str, ...] = PLAN, seed: int = 1, **options: Any) -> Quiz:
+    quiz = begin(plan, **options)
     return present(quiz, draw(QUESTIONS[quiz.wanted], seed))
 
 
@@ -155,19 +156,23 @@ def test_only_the_wanted_question_can_be_presented() -> None:
 @given(
     st.lists(
         st.one_of(
-            st.text(max_size=12), st.sampled_from(["a", "b", "a c", "?", "s", "", "12 GB", "1", "b a d c", "y", "n"])
+            st.text(max_size=12),
+            st.sampled_from(["a", "b", "a c", "?", "s", "", "12 GB", "1", "b a d c", "y", "n", "u", "b", "70%"]),
         ),
         max_size=30,
-    )
+    ),
+    st.booleans(),
 )
-def test_any_input_keeps_the_books(lines: list[str]) -> None:
-    quiz = asking((*QUESTIONS, *QUESTIONS))
+def test_any_input_keeps_the_books(lines: list[str], asks_confidence: bool) -> None:
+    quiz = asking((*QUESTIONS, *QUESTIONS), asks_confidence=asks_confidence)
     for line in lines:
         if quiz.phase == "choosing":
             quiz = present(quiz, draw(QUESTIONS[quiz.wanted], 1))
         before = quiz
         quiz = reply(quiz, line)
-        assert len(quiz.outcomes) - len(before.outcomes) in (0, 1)
+        assert len(quiz.outcomes) - len(before.outcomes) in (-1, 0, 1)
+        shorter = min(len(quiz.outcomes), len(before.outcomes))
+        assert quiz.outcomes[:shorter] == before.outcomes[:shorter]
     if len(lines) % 2:
         quiz = end(end(quiz))
     score = quiz.score()
@@ -175,3 +180,108 @@ def test_any_input_keeps_the_books(lines: list[str]) -> None:
     assert told + score.not_asked == len(quiz.plan)
     assert score.most_points == 10 * score.marked and score.points <= score.most_points
     assert score.not_asked == len(quiz.plan) - len(quiz.outcomes)
+
+
+# --- taking back, bookmarks and confidence ------------------------------------------------------------------
+
+
+def test_an_answer_is_taken_back_and_the_same_question_asked_again() -> None:
+    quiz = reply(asking(), "?")
+    draw_before = quiz.asked
+    told = reply(quiz, wrong_letter(quiz))
+    again = reply(told, "u")
+    assert (again.phase, again.outcomes, again.asked, again.num_hints) == ("asking", (), draw_before, 1)
+    assert again.number == 1 and reply(again, right_letters(again)).last.verdict == "right"
+
+
+def test_the_question_before_comes_back_while_the_next_one_is_asked() -> None:
+    first = reply(asking(), "s")
+    second = next_question(first)
+    back = reply(second, "UNDO")
+    assert back.asked is not None and back.asked.question.id == PLAN[0] and back.outcomes == ()
+    assert present(go_on(reply(back, "s")), draw(multi(), 1)).asked == second.asked
+
+
+def test_where_nothing_was_answered_nothing_is_taken_back() -> None:
+    quiz = reply(asking(), "u")
+    assert (quiz.phase, quiz.notice, quiz.outcomes) == ("asking", "nothing_to_undo", ())
+
+
+def test_in_words_one_step_after_the_other_is_taken_back() -> None:
+    quiz = asking(("topic/open",))
+    for line in ("one", "two"):
+        quiz = reply(quiz, line)
+    quiz = reply(quiz, "u")
+    assert (quiz.written, quiz.notice) == (("one",), "line_gone")
+    quiz = reply(reply(reply(quiz, ""), "y"), "n")
+    assert (quiz.phase, quiz.are_met) == ("marking", (True, False))
+    quiz = reply(quiz, "u")
+    assert (quiz.phase, quiz.are_met) == ("marking", (True,))
+    quiz = reply(reply(quiz, "u"), "u")
+    assert (quiz.phase, quiz.written) == ("asking", ("one",))
+
+
+@pytest.mark.parametrize("slug", ["choice", "multi", "predict", "order"])
+def test_b_is_an_answer_where_letters_answer_and_the_word_always_a_command(slug: str) -> None:
+    quiz = asking((f"topic/{slug}",))
+    assert reply(quiz, "b").notice != "bookmarked" and reply(quiz, "b").bookmarks == frozenset()
+    marked = reply(quiz, "bookmark")
+    assert (marked.phase, marked.notice, marked.bookmarks) == ("asking", "bookmarked", {f"topic/{slug}"})
+    told = reply(quiz, "s")
+    marked = reply(told, "B")
+    assert (marked.phase, marked.bookmarks) == ("told", {f"topic/{slug}"})
+    assert (reply(marked, "b").notice, reply(marked, "b").bookmarks) == ("unbookmarked", frozenset())
+
+
+@pytest.mark.parametrize("slug", ["number", "open"])
+def test_b_bookmarks_where_no_letter_answers(slug: str) -> None:
+    marked = reply(asking((f"topic/{slug}",), bookmarks=frozenset({"topic/other"})), "b")
+    assert (marked.phase, marked.bookmarks) == ("asking", {f"topic/{slug}", "topic/other"})
+
+
+def test_without_a_place_for_bookmarks_none_is_said_to_be_kept() -> None:
+    quiz = reply(asking(bookmarks=None), "bookmark")
+    assert (quiz.notice, quiz.bookmarks) == ("keeps_none", None)
+
+
+@pytest.mark.parametrize(("line", "confidence"), [("70", 0.7), ("70%", 0.7), ("１００", 1.0), ("0", 0.0), ("", None)])
+def test_confidence_is_said_before_the_verdict(line: str, confidence: float | None) -> None:
+    quiz = asking(asks_confidence=True)
+    quiz = reply(quiz, right_letters(quiz))
+    assert (quiz.phase, quiz.outcomes, quiz.number) == ("weighing", (), 1)
+    quiz = reply(quiz, line)
+    assert (quiz.phase, quiz.last.verdict, quiz.last.confidence) == ("told", "right", confidence)
+    quiz = next_question(quiz)
+    assert quiz.confidence is None and reply(quiz, "s").last.confidence is None
+
+
+@pytest.mark.parametrize("line", ["101", "-1", "0.7", "sure", "7 0", "½", "٥", "?", "s", "1" * 5000])
+def test_what_is_no_confidence_is_asked_again(line: str) -> None:
+    quiz = asking(asks_confidence=True)
+    quiz = reply(reply(quiz, right_letters(quiz)), line)
+    assert (quiz.phase, quiz.notice, quiz.outcomes) == ("weighing", "not_taken", ())
+    assert quiz.complaint == "a whole number from 0 to 100"
+
+
+def test_an_answer_counts_although_its_confidence_was_never_said() -> None:
+    quiz = asking(asks_confidence=True)
+    quiz = reply(quiz, right_letters(quiz))
+    for ended in (end(quiz), reply(quiz, "q")):
+        assert (ended.phase, ended.last.verdict, ended.last.confidence) == ("over", "right", None)
+    assert reply(quiz, "u").phase == "asking" and reply(quiz, "u").given is None
+
+
+def test_confidence_in_words_is_said_before_the_points() -> None:
+    quiz = reply(reply(asking(("topic/open",), asks_confidence=True), "my answer"), "")
+    assert quiz.phase == "weighing" and end(quiz).phase == "marking"
+    quiz = reply(quiz, "60")
+    assert quiz.phase == "marking"
+    for line in "ynyn":
+        quiz = reply(quiz, line)
+    assert (quiz.last.verdict, quiz.last.confidence, quiz.last.score) == ("marked", 0.6, 0.4)
+
+
+def test_scores_are_shares() -> None:
+    quiz = asking()
+    assert reply(quiz, right_letters(quiz)).last.score == 1.0
+    assert reply(quiz, wrong_letter(quiz)).last.score == 0.0 == reply(quiz, "s").last.score
