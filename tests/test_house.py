@@ -218,7 +218,7 @@ def test_no_file_carries_a_path_of_somebody_s_machine_or_a_registry() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["list"], ["show", "dp/bucketed"], ["--help"]],
+    [[], ["list"], ["show", "dp/bucketed"], ["--help"], ["calc", "memory", "--model", "gpt2", "--seq", "8"]],
     ids=lambda arguments: " ".join(arguments) or "import",
 )
 def test_torch_is_not_imported_before_it_is_needed(arguments: list[str]) -> None:

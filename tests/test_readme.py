@@ -21,6 +21,7 @@ READMES = ("README.md", "README.zh.md")
 BLOCK = re.compile(r"^```[^\n]*\n(.*?)\n```$", flags=re.MULTILINE | re.DOTALL)
 GRADE = "shardkit grade examples/"
 TIMELINE = "shardkit timeline "
+CALC = "shardkit calc "
 WORLD = "pytest -q test_exchange.py"
 
 
@@ -53,11 +54,11 @@ def without_numbers(text: str) -> str:
 
 
 def commands(text: str) -> list[tuple[str, str]]:
-    """(command, whole block) of each session of `grade` and `timeline`, or of the world's example."""
+    """(command, whole block) of each session of `grade`, `timeline` and `calc`, or of the world's example."""
     found = []
     for block in BLOCK.findall(text):
         first = block.split("\n", 1)[0]
-        if first.startswith("$ ") and (GRADE in first or TIMELINE in first or first == f"$ {WORLD}"):
+        if first.startswith("$ ") and (GRADE in first or TIMELINE in first or CALC in first or first == f"$ {WORLD}"):
             found.append((first, block))
         elif block.startswith("dp/bucketed  "):  # what the line under "Run it" ends with
             found.append((f"{GRADE}dp/bucketed/right.py", block))
@@ -76,7 +77,8 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             today[command] = world_session(tmp_path_factory.mktemp("empty"))
         else:
             seed = re.findall(r"--seed (\d+)", block)
-            today[command] = grade([*shlex.split(command.split("shardkit ", 1)[1]), "--seed", seed[0]])
+            again = ["--seed", seed[0]] if seed else []
+            today[command] = grade([*shlex.split(command.split("shardkit ", 1)[1]), *again])
     return today
 
 
@@ -85,7 +87,7 @@ def test_sessions_are_what_the_commands_print(name: str, outputs: dict[str, str]
     path = ROOT / name
     text = path.read_text(encoding="utf-8")
     sessions = commands(text)
-    assert len(sessions) == 5, [command for command, _ in sessions]
+    assert len(sessions) == 6, [command for command, _ in sessions]
     for command, block in sessions:
         lead = f"{command}\n" if command.startswith("$ ") else ""
         if os.environ.get("SHARDKIT_UPDATE_README"):

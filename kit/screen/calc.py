@@ -21,8 +21,9 @@ def show_calculation(page: Page, it: Calculation) -> None:
     """Inputs, results, a table where there is one, the breakdown, and by what convention it is counted."""
     page.line(Text.assemble((f"calc {it.command}", "bold")))
     page.line(page.say("comma").join(input_words(name, value) for name, value in it.inputs.items()), indent=INDENT)
-    page.blank()
-    show_results(page, it)
+    if it.results:
+        page.blank()
+        show_results(page, it)
     if it.table is not None:
         page.blank()
         show_table(page, it.table)

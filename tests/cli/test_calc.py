@@ -14,13 +14,15 @@ from kit.screen.calc_words import LABELS
 from tests.cli.conftest import Shardkit
 
 MEMORY = ["calc", "memory", "--model", "llama-3.1-70b", "--tp", "8", "--pp", "4", "--dp", "8", "--zero", "1",
-          "--recipe", "megatron_bf16", "--seq", "8192", "--sp", "--microbatches", "16", "--profile", "h100"]  # fmt: skip
+          "--recipe", "megatron_bf16", "--seq", "8192", "--sp", "--microbatches", "16",
+          "--profile", "h100"]  # fmt: skip
 TRAFFIC = ["calc", "traffic", "--model", "mixtral-8x7b", "--strategy", "zero3", "--dp", "8", "--ep", "8", "--tp", "2",
            "--pp", "2", "--cp", "2", "--seq", "4096", "--microbatches", "8"]  # fmt: skip
 BUBBLE = ["calc", "bubble", "--pp", "8", "--microbatches", "32", "--forward", "10ms", "--target", "0.1"]
 FLOPS = ["calc", "flops", "--model", "gpt3-175b", "--seq", "2048", "--batch", "1536", "--recompute", "full", "--gpus",
          "1024", "--step", "30s", "--profile", "a100"]  # fmt: skip
-KV = ["calc", "kv", "--model", "llama3.1-8b", "--seq", "8192", "--batch", "4", "--profile", "h100", "--reserved", "4GB"]
+KV = ["calc", "kv", "--model", "llama3.1-8b", "--seq", "8192", "--batch", "4", "--profile", "h100",
+      "--reserved", "4GB"]  # fmt: skip
 FORMAT = ["calc", "format", "bf16", "--value", "257"]
 TIME = ["calc", "time", "--params", "70B", "--tokens", "2T", "--gpus", "2048", "--mfu", "0.4", "--price", "2",
         "--batch", "1024", "--seq", "8192", "--save", "60s", "--mtbf", "6h"]  # fmt: skip
@@ -140,7 +142,7 @@ def test_a_shape_of_one_s_own(shardkit: Shardkit) -> None:
         (["bubble", "--pp", "0", "--microbatches", "8"], "num_stages must be a whole number of at least 1, got 0", ""),
         (["flops", "--model", "gpt2"], "--seq", "shardkit calc flops --help"),
         (["kv", "--model", "gpt2", "--seq", "8", "--dtype", "bf61"], "format must be one of", "did you mean 'bf16'?"),
-        (["format", "fp61"], "format must be one of", "did you mean 'fp16'?"),
+        (["format", "fp61"], "format must be one of", "did you mean 'fp64'?"),
         (["format", "--value", "3"], "a value is rounded to one format, got 0", ""),
         (["time", "--tokens", "1e9"], "how many GPUs?", "--gpus N"),
         (["time", "--gpus", "8"], "a run of how many tokens?", "--tokens 2T"),

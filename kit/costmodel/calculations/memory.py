@@ -63,8 +63,8 @@ def calculate(
         work, notes = Working(), []
         inputs = {"params": exact(quantity("params", params)), **inputs}
         work.given(params=exact(params))
-        dense: Number = work.line("rank_params", "params", params, "count")
-        work.given(dense_params=dense)
+        dense: Number = work.line("dense_params", "params", params, "count")
+        work.line("rank_params", "dense_params", dense, "count")
         experts: Number = 0
         shape = None
     else:

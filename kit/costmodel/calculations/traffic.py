@@ -78,7 +78,8 @@ def calculate(
         work = Working()
         dense: Number = exact(quantity("params", params))
         inputs = {"params": dense, **inputs}
-        work.given(dense_params=dense, cp=1)
+        work.given(params=dense, cp=1)
+        work.line("dense_params", "params", dense, "count")
     else:
         it = chosen(model, figures)
         shape, work = it.shape, working_for(it.shape)
