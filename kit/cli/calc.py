@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -41,11 +38,9 @@ from kit.cli.calc_options import (
     plain_count,
     seconds,
 )  # fmt: skip
+from kit.cli.calc_result import tell
 from kit.costmodel.arguments import exact
-from kit.costmodel.breakdown import Calculation
 from kit.errors import KitError
-
-SCHEMA = 1
 
 app = typer.Typer(
     name="shardkit calc",
@@ -59,28 +54,16 @@ app = typer.Typer(
 
 def run(arguments: list[str]) -> None:
     """One command. Usage errors leave as typer's own, to be told like those of every command."""
+    try:
+        invoke(arguments)
+    except OverflowError:
+        raise KitError("these figures come to more than 1e308", "are the units right?") from None
+
+
+def invoke(arguments: list[str]) -> None:
     command: Any = typer.main.get_command(app)
     with command.make_context("shardkit calc", arguments or ["--help"]) as context:
         command.invoke(context)
-
-
-def tell(it: Calculation, target: Path | None, lang: str | None) -> None:
-    """To the screen, into a file, or as JSON alone to standard output."""
-    from kit.cli.language import chosen_language
-    from kit.screen.calc import show_calculation
-    from kit.screen.page import Page
-
-    language = chosen_language(lang)
-    if target is not None:
-        text = json.dumps({"schema": SCHEMA, **it.to_json()}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        if str(target) == "-":
-            sys.stdout.write(text)
-            return
-        from kit.grading.report import require_writable, write
-
-        require_writable(target)
-        write(target, text)
-    show_calculation(Page(language), it)
 
 
 @app.callback()

@@ -154,6 +154,7 @@ def test_a_shape_of_one_s_own(shardkit: Shardkit) -> None:
         (["gemm", "--model", "gpt2"], "a layer over how many tokens?", "--seq N"),
         (["gemm", "1", "2", "0"], "k must be a whole number of at least 1, got 0", ""),
         (["plan", "--model", "deepseek-v3", "--gpus", "64"], "dense models without MLA only", ""),
+        (["memory", "--params", "1e308"], "these figures come to more than 1e308", "are the units right?"),
         (["memroy"], "memroy", "shardkit calc --help"),
         (["--bogus"], "--bogus", "shardkit calc --help"),
     ],

@@ -13,7 +13,7 @@ import pytest
 from kit.costmodel import formats, kv_cache, pipeline, plan, roofline, shapes, training, zero_bubble
 from kit.costmodel import memory as memory_model
 from kit.costmodel import traffic as traffic_model
-from kit.costmodel.breakdown import FUNCTIONS, NAME, Calculation, figure, put_in
+from kit.costmodel.breakdown import FUNCTIONS, NAME, Calculation, Quantity, Table, figure, put_in
 from kit.costmodel.calculations import bubble, flops, format, gemm, kv, memory, time, traffic
 from kit.costmodel.calculations import plan as plans
 from kit.costmodel.calculations.chosen import known_model
@@ -133,6 +133,17 @@ def test_formulas_use_lines_before_them_by_name(calculate: Callable[[], Calculat
         assert re.fullmatch(pattern, line.numbers), line
         assert line.name not in before, "a name stands for one line"
         before[line.name] = line.value
+
+
+def test_infinity_is_null_in_json() -> None:
+    endless = {"reach": Quantity(math.inf, "B")}
+    shown = Calculation("gemm", {"peak": math.inf}, (), endless, (), Table({"reach": "B"}, ((math.inf,),))).to_json()
+    assert '"value": null' in json.dumps(shown, allow_nan=False)
+
+
+def test_profiles_without_limits_are_described_in_words() -> None:
+    for it in (gemm.calculate(1, 2, 3, profile="ideal"), time.collective("broadcast", 8, 4, "ideal")):
+        assert not any("inf" in note.en or "inf" in note.zh for note in it.convention)
 
 
 def test_figures_in_a_formula() -> None:
@@ -314,6 +325,13 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: traffic.calculate("gpt2", strategy="zero1", sync_every="step"), "zero1 has one way only"),
     (lambda: traffic.calculate("mixtral-8x7b", strategy="hsdp", dp=8, shard_size=8), "not modelled for experts"),
     (lambda: traffic.calculate("deepseek-v3", cp=2, seq=64), "context parallelism is not modelled for MLA"),
+    (lambda: traffic.calculate(params=1e9, param_bytes=math.nan), "param_bytes must be a number of at least 0"),
+    (lambda: traffic.calculate("gpt2", dp=8, shard_size=8), "shard_size is for hsdp, got strategy ddp"),
+    (lambda: memory.calculate("gpt2", microbatches=-1), "microbatches must be a whole number of at least 1, got -1"),
+    (lambda: memory.calculate("gpt2", recompute="all"), "recomputation must be one of none, selective, full"),
+    (lambda: memory.calculate("gpt2", profile="ideal"), "profile ideal has memory without limit"),
+    (lambda: kv.calculate(8, "gpt2", profile="unit"), "profile unit has memory without limit"),
+    (lambda: kv.calculate(8, "gpt2", reserved=-1), "reserved must be a number of at least 0, got -1"),
     (lambda: traffic.calculate(params=1e9, pp=2), "pp need a shape"),
     (lambda: traffic.calculate("gpt2", pp=2, stage=2, seq=8), "stage must be a whole number from 0 to 1, got 2"),
     (lambda: bubble.calculate(4, 8, "1f2b"), "schedule must be one of gpipe, 1f1b"),

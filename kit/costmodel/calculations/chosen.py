@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from kit import hardware
 from kit.costmodel import shapes
 from kit.costmodel.arguments import one_of
 from kit.costmodel.breakdown import Input, Note, Working
 from kit.costmodel.shapes import Shape
 from kit.errors import KitError
+from kit.hardware import Profile
 
 # What the commands call a figure -> what Shape calls it.
 FIGURES = {
@@ -131,3 +134,11 @@ def working_for(shape: Shape) -> Working:
     work = Working()
     work.given(**figures_of(shape))
     return work
+
+
+def memory_of(profile: str) -> Profile:
+    """A profile by its name. Raises KitError where its memory has no limit to hold anything against."""
+    machine = hardware.profile(profile)
+    if math.isinf(machine.memory_bytes):
+        raise KitError(f"profile {machine.name} has memory without limit", "name a real GPU, as in a100 or h100")
+    return machine

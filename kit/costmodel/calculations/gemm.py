@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from kit import hardware
@@ -101,8 +102,9 @@ def phase_note(phase: str) -> Note:
 
 def machine_note(machine: Profile, dtype: str) -> Note:
     peak = roofline.peak_flops_per_s(machine, dtype) / 1e12
-    memory = machine.memory_bytes_per_s / 1e9
+    has_limit = math.isfinite(machine.memory_bytes_per_s)
+    memory = f"{machine.memory_bytes_per_s / 1e9:g} GB/s"
     return Note(
-        f"{machine.name}: {peak:g} TFLOP/s in {dtype} without sparsity, memory {memory:g} GB/s.",
-        f"{machine.name}：{dtype} 峰值 {peak:g} TFLOP/s（不含稀疏），显存带宽 {memory:g} GB/s。",
+        f"{machine.name}: {peak:g} TFLOP/s in {dtype} without sparsity, memory {memory if has_limit else 'for free'}.",
+        f"{machine.name}：{dtype} 峰值 {peak:g} TFLOP/s（不含稀疏），显存带宽{f' {memory}' if has_limit else '不限'}。",
     )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kit import hardware
 from kit.costmodel import formats, kv_cache, memory
 from kit.costmodel.arguments import exact, quantity, whole
 from kit.costmodel.breakdown import Calculation, Input, Note
-from kit.costmodel.calculations.chosen import NEEDED, chosen, working_for
+from kit.costmodel.calculations.chosen import NEEDED, chosen, memory_of, working_for
 from kit.costmodel.calculations.parameters import rank_kv_heads_line
 
 RESULTS = ("bytes_per_token", "sequence_bytes", "cache_bytes", "times_smaller", "weight_bytes", "sequences_that_fit")
@@ -28,6 +27,7 @@ def calculate(
 ) -> Calculation:
     """Bytes of one rank for `batch` sequences of `seq` tokens; with a profile also how many of them fit."""
     it = chosen(model, figures or {}, NEEDED if profile is not None else ATTENTION)
+    quantity("reserved", reserved)
     shape, work = it.shape, working_for(it.shape)
     each = formats.bytes_per_element(dtype)
     inputs: dict[str, Input] = {**it.inputs, "seq": whole("seq", seq), "batch": whole("batch", batch), "dtype": dtype,
@@ -49,9 +49,9 @@ def calculate(
         work.line("times_smaller", "heads / kv_heads", kv_cache.reduction(shape.num_heads, shape.num_kv_heads), "count")
     notes = [it.note, note, Note(f"{dtype}: {each} bytes an element.", f"{dtype}：每个元素 {each} 字节。")]
     if profile is not None:
-        machine = hardware.profile(profile)
+        machine = memory_of(profile)
         weight = formats.bytes_per_element(weights)
-        inputs |= {"profile": machine.name, "weights": weights, "reserved": quantity("reserved", reserved)}
+        inputs |= {"profile": machine.name, "weights": weights, "reserved": reserved}
         num_params = sum(memory.rank_params_of(shape, tp))
         work.given(rank_params=num_params, weight_element=weight, memory=machine.memory_bytes, reserved=reserved)
         held = work.line("weight_bytes", "rank_params * weight_element", exact(num_params * weight), "B")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kit import hardware
 from kit.costmodel import activations, memory, recipes
 from kit.costmodel.arguments import evenly, exact, one_of, quantity, quotient, whole
 from kit.costmodel.breakdown import Calculation, Input, Note, Number, Quantity, Working
-from kit.costmodel.calculations.chosen import chosen, is_shape_given, working_for
+from kit.costmodel.calculations.chosen import chosen, is_shape_given, memory_of, working_for
 from kit.costmodel.calculations.parameters import rank_kv_heads_line, rank_parameters
+from kit.costmodel.pipeline import SCHEDULES
 from kit.costmodel.shapes import Shape
 from kit.errors import KitError
 
@@ -52,6 +52,10 @@ def calculate(
     """
     figures = figures or {}
     it = recipes.recipe_named(recipe)
+    for name, count in (("microbatch", microbatch), ("microbatches", microbatches), ("chunks", chunks)):
+        whole(name, count)
+    one_of("recomputation", recompute, memory.RECOMPUTATIONS)
+    one_of("schedule", schedule, SCHEDULES)
     ranks = {"tp": tp, "pp": pp, "ep": ep}
     inputs: dict[str, Input] = {"recipe": recipe, "zero": whole("zero_stage", zero, 0, 3), "dp": whole("dp", dp)}
     if params is not None:
@@ -102,7 +106,7 @@ def calculate(
     work.line("total_bytes", " + ".join(held), exact(sum(work.known[name] for name in held)), "B")
     results = work.quantities(RESULTS)
     if profile is not None:
-        machine = hardware.profile(profile)
+        machine = memory_of(profile)
         inputs["profile"] = machine.name
         work.given(memory=machine.memory_bytes)
         share = work.line("memory_share", "total_bytes / memory", work.known["total_bytes"] / machine.memory_bytes,

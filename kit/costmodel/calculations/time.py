@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from kit import hardware
@@ -192,6 +193,8 @@ def collective(
 
 
 def link_note(name: str, latency_s: float, bytes_per_s: float) -> Note:
+    if math.isinf(bytes_per_s):
+        return Note(f"Links of {name} cost nothing.", f"{name} 的链路不计耗时。")
     return Note(
         f"Slowest link of {name} here: {latency_s * 1e6:g} us, {bytes_per_s / 1e9:g} GB/s in one direction.",
         f"此处 {name} 最慢的链路：{latency_s * 1e6:g} us，单向 {bytes_per_s / 1e9:g} GB/s。",

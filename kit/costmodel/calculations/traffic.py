@@ -62,6 +62,13 @@ def calculate(
     figures = figures or {}
     one_of("strategy", strategy, STRATEGIES)
     one_of("context-parallel method", cp_method, CP_METHODS)
+    one_of("recomputation", recompute, memory.RECOMPUTATIONS)
+    for name, each in (("param_bytes", param_bytes), ("grad_bytes", grad_bytes), ("element_bytes", element_bytes)):
+        quantity(name, each)
+    for name, count in (("microbatch", microbatch), ("chunks", chunks), ("ranks_per_node", ranks_per_node)):
+        whole(name, count)
+    if shard_size is not None and strategy != "hsdp":
+        raise KitError(f"shard_size is for hsdp, got strategy {strategy}")
     at = whole("stage", min(1, pp - 1) if stage is None else stage, 0, whole("pp", pp) - 1)
     inputs: dict[str, Input] = {"strategy": strategy, "dp": whole("dp", dp), "param_bytes": param_bytes,
                                 "grad_bytes": grad_bytes,
