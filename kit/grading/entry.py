@@ -5,6 +5,7 @@ What the question forbids refuses from before the solution is loaded.
 
 from __future__ import annotations
 
+import marshal
 import os
 import sys
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -28,19 +29,22 @@ look_around()
 
 
 class _SourceLoader(SourceFileLoader):
-    """Runs the file's text and never a cached .pyc beside it."""
+    """Runs the file's text and never a cached .pyc beside it; or `code`, which is what that text compiles to."""
+
+    code: CodeType | None = None
 
     def get_code(self, fullname: str) -> CodeType:
-        return self.source_to_code(self.get_data(self.path), self.path)
+        return self.code or self.source_to_code(self.get_data(self.path), self.path)
 
 
 def on_rank(job: dict[str, Any]) -> Any:
     """Entry of every rank.
 
-    job: solution, checks (paths), interface (lines), forbidden (names), program (name), inputs (tree).
+    job: solution, checks (paths), checks_code (what the checks compile to), interface (lines), forbidden (names),
+    program (name), inputs (tree).
     """
     narrow_path(job["solution"])
-    checks = load_by_path(job["checks"], CHECKS_NAME)
+    checks = load_by_path(job["checks"], CHECKS_NAME, marshal.loads(job["checks_code"]))
     refusals = Refusals(job["solution"], answers=str(Path(job["checks"]).parent.parent.parent / "reference"))
     refusals.forbid(job["forbidden"])
     try:
@@ -57,9 +61,15 @@ def program_on_rank(path: str) -> None:
     load_by_path(path, PROGRAM_NAME)
 
 
-def load_by_path(path: str, name: str) -> ModuleType:
-    """A file as a module of that private name; sys.path has no part in it."""
+def compiled(path: Path) -> bytes:
+    """What a file compiles to, for ranks, so that each need not do it."""
+    return marshal.dumps(compile(path.read_bytes(), str(path), "exec", dont_inherit=True))
+
+
+def load_by_path(path: str, name: str, code: CodeType | None = None) -> ModuleType:
+    """A file as a module of that private name; sys.path has no part in it. code: what it compiles to, where known."""
     loader = _SourceLoader(name, path)
+    loader.code = code
     spec = ModuleSpec(name, loader, origin=path)
     spec.has_location = True
     module = module_from_spec(spec)

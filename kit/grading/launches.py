@@ -52,6 +52,7 @@ class Launches:
     _made: dict[tuple[Subject, int, int, str], Launch] = field(default_factory=dict)
     _broken: dict[Subject, str] = field(default_factory=dict)
     _costly: dict[Subject, str] = field(default_factory=dict)
+    _compiled: dict[Path, bytes] = field(default_factory=dict)
 
     def get(self, subject: Subject, scenario: Scenario, world_size: int, transport: str) -> Launch:
         key = (subject, id(scenario), world_size, transport)
@@ -116,8 +117,11 @@ class Launches:
         common: dict[str, Any],
     ) -> list[Result]:
         """Launch one phase after the other, in one shared directory where the scenario has one."""
-        from kit.grading.entry import on_rank
+        from kit.grading.entry import compiled, on_rank
 
+        if subject.checks not in self._compiled:
+            self._compiled[subject.checks] = compiled(subject.checks)
+        code = self._compiled[subject.checks]
         shared: dict[str, str] = {}
         if scenario.shared_dir:
             shared["shared_dir"] = os.path.join(common["cwd"], "shared")
@@ -127,7 +131,7 @@ class Launches:
         while phase is not None:
             seed = derived_seed(self.seed, scenario, world_size, f"ranks{len(results) or ''}")
             world = World(phase.world_size, seed=seed, faults=phase.faults, allow_killed=True, **common)
-            results.append(world.run(on_rank, _jobs(subject, phase, shared)))
+            results.append(world.run(on_rank, _jobs(subject, code, phase, shared)))
             try:
                 phase = phases.send(results[-1])
             except StopIteration:
@@ -137,13 +141,14 @@ class Launches:
         return results
 
 
-def _jobs(subject: Subject, phase: Phase, shared: dict[str, str]) -> list[dict[str, Any]]:
+def _jobs(subject: Subject, code: bytes, phase: Phase, shared: dict[str, str]) -> list[dict[str, Any]]:
     """What each rank is to do; `shared` joins its inputs, which are a dict then."""
     inputs = [phase.rank_inputs(rank) for rank in range(phase.world_size)]
     return [
         {
             "solution": str(subject.solution),
             "checks": str(subject.checks),
+            "checks_code": code,
             "interface": list(subject.interface),
             "forbidden": list(subject.forbidden),
             "program": phase.program.__name__,
