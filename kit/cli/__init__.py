@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from typing import NoReturn
@@ -39,6 +40,7 @@ def run(arguments: list[str]) -> int:
     """The exit code of a command that has printed all it had to say."""
     try:
         prepare_streams()
+        gc.set_threshold(50_000)  # imports make very many objects and no garbage
         # pydantic would look for plugins through every installed distribution, at each start.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         from kit.cli.app import invoke
