@@ -21,6 +21,7 @@ Notice = Literal[
     "no_more_hints",
     "not_taken",
     "nothing",
+    "edit",
     "nothing_to_undo",
     "line_gone",
     "bookmarked",
@@ -44,6 +45,8 @@ COMMANDS: dict[str, Command] = {
     "n": "next",
     "next": "next",
 }
+
+EDIT = ("e", "edit")  # a line of its own in an answer in words: on with it in an editor
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,9 +293,18 @@ def writing(quiz: Quiz, command: Command | None, line: str) -> Quiz:
         return tell(quiz, "skipped", None)
     if command == "hint":
         return hint(quiz)
+    if line.strip().lower() in EDIT:
+        return replace(quiz, notice="edit")
     if line.strip():
         return replace(quiz, written=(*quiz.written, line))
     return answered(quiz, None) if quiz.written else replace(quiz, notice="nothing")
+
+
+def edited(quiz: Quiz, text: str) -> Quiz:
+    """An answer in words as an editor gave it back; none where it holds no word, and then it is still asked for."""
+    lines = tuple(text.rstrip().split("\n")) if text.strip() else ()
+    quiz = replace(quiz, written=lines, notice=None)
+    return answered(quiz, None) if lines else replace(quiz, notice="nothing")
 
 
 def marking(quiz: Quiz, command: Command | None, text: str) -> Quiz:

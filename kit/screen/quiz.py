@@ -9,7 +9,9 @@ from rich.text import Text
 
 from kit.bank.draw import Draw, options_of
 from kit.bank.mark import LETTERS
-from kit.practice.quiz import Outcome, Quiz, end, go_on, present, reply
+from kit.errors import KitError
+from kit.practice.quiz import Outcome, Quiz, edited, end, go_on, present, reply
+from kit.screen.editor import edit
 from kit.screen.page import Page
 from kit.screen.question import (
     show_explanation,
@@ -62,6 +64,8 @@ def step(page: Page, quiz: Quiz, watch: Watch) -> Quiz:
     """One line of input and what it leads to."""
     line = read_line(page)
     after = reply(quiz, line) if line is not None else end(quiz)
+    if after.notice == "edit":
+        after = through_editor(page, after)
     watch(quiz, after)
     if len(after.outcomes) > len(quiz.outcomes):
         show_outcome(page, after)
@@ -73,6 +77,19 @@ def step(page: Page, quiz: Quiz, watch: Watch) -> Quiz:
         show_next_point(page, after)
     elif after.phase == "asking" and not after.written:
         show_question(page, after)  # an answer was taken back
+    return after
+
+
+def through_editor(page: Page, quiz: Quiz) -> Quiz:
+    """The answer so far in the user's editor, and what comes back; said where there is none to be had."""
+    try:
+        text = edit("\n".join(quiz.written))
+    except KitError as error:
+        page.line(error.message, style="yellow")
+        return quiz
+    after = edited(quiz, text)
+    for line in after.written:
+        page.line(line, style="dim", indent="  ")
     return after
 
 

@@ -65,8 +65,8 @@ WORDS: dict[str, dict[Language, str]] = {
         "zh": "按先后顺序输入所有字母，例如 b a d c；? 提示，s 跳过，q 退出",
     },
     "ask_open": {
-        "en": "Your answer in words, an empty line ends it; ? hint, s skip, q quit",
-        "zh": "用自己的话作答，空行结束；? 提示，s 跳过，q 退出",
+        "en": "Your answer in words, an empty line ends it; e editor, ? hint, s skip, q quit",
+        "zh": "用自己的话作答，空行结束；e 用编辑器，? 提示，s 跳过，q 退出",
     },
     "ask_point": {"en": "Did your answer say it? y yes, n no, q quit", "zh": "你的回答提到了吗？y 是，n 否，q 退出"},
     "compare": {

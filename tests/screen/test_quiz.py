@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -193,3 +194,23 @@ def test_the_new_kinds_are_chinese_in_chinese(monkeypatch: pytest.MonkeyPatch) -
         assert text in shown, text
     for english in ("Points", "Answer", "Every", "What it", "Right", "Wrong", "words", "place"):
         assert english not in shown, english
+
+
+def test_an_answer_in_words_may_go_through_an_editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script = tmp_path / "editor.sh"
+    script.write_text("#!/bin/sh\nprintf 'two\\n\\nthree\\n' >> \"$1\"\n")
+    script.chmod(0o755)
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", str(script))
+    quiz, shown = played(monkeypatch, ["one ", "e", "y", "n", "n", "n"], plan=("topic/open",))
+    assert quiz.score().points == 1
+    assert "  one two\n\n  three\n" in shown and shown.index("  three\n") < shown.index("the model answer")
+
+
+def test_an_editor_that_fails_leaves_the_answer_to_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    for command, message in (("false", "ended with code 1"), ("true", "an empty line ends it")):
+        monkeypatch.setenv("EDITOR", command)
+        quiz, shown = played(monkeypatch, ["e", "words", "", "y", "y", "y", "y"], plan=("topic/open",))
+        assert message in shown.split("> e\n")[1].split("> words")[0]
+        assert quiz.score().points == 10
