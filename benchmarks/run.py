@@ -235,6 +235,43 @@ def meter_cost() -> list[Row]:
     return rows
 
 
+def watch() -> list[Row]:
+    """A save of dp/bucketed under `watch`, from a warm process, against a grade that begins with `import torch`."""
+    from kit.bank.layout import find_bank
+    from kit.grading.grader import ranks_ready
+    from kit.grading.regrade import Regrader
+
+    bank = find_bank(None)
+    right = bank.reference("dp/bucketed").read_text(encoding="utf-8")
+    wrong = right.replace("            bucket.flat.div_(self.world_size)\n", "")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    told: list[float] = []
+    first: list[float] = []
+    whole: list[float] = []
+    passed: list[float] = []
+    with tempfile.TemporaryDirectory() as folder, ranks_ready() as zygote:
+        file = Path(folder) / "bucketed.py"
+        file.write_text(right, encoding="utf-8")
+        command = [sys.executable, "-m", "kit", "grade", "dp/bucketed", str(file), "--transport", "switchboard"]
+        cold = median_of(lambda: subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL), 3)
+        regrader = Regrader(bank, "dp/bucketed", file, "switchboard", zygote)
+        for text in [wrong, wrong, right] * 5:
+            file.write_text(text, encoding="utf-8")
+            told.clear()
+            started = time.perf_counter()
+            result = regrader.grade(
+                lambda check: told.append(time.perf_counter()) if check.verdict == "failed" else None
+            )
+            (passed if result.verdict == "passed" else whole).append(time.perf_counter() - started)
+            first += [told[0] - started] if told else []
+    against = "grade, torch's import included"
+    return [
+        row("watch dp/bucketed: save to the first check that fails", statistics.median(first), against, cold),
+        row("watch dp/bucketed: save to the whole verdict, wrong", statistics.median(whole), against, cold),
+        row("watch dp/bucketed: save to the whole verdict, passed", statistics.median(passed), against, cold),
+    ]
+
+
 def row(what: str, ours: float, against: str, other: float, *, unit: str = "s") -> Row:
     """ours, other: seconds, or bytes where the unit is MB."""
     key = "s" if unit == "s" else "bytes"
@@ -259,6 +296,7 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "deadlock": deadlock,
     "commands": commands,
     "scale": scale,
+    "watch": watch,
     "races_cost": races_cost,
     "meter_cost": meter_cost,
 }
