@@ -176,7 +176,8 @@ def statement_lines(text: str) -> list[range]:
 
 def first_line_of(node: ast.stmt) -> int:
     """Decorators included."""
-    return min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(each.lineno for each in decorators)])
 
 
 def function_at(text: str, line: int) -> str:

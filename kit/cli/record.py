@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from kit.practice.quiz import Outcome, Quiz
 
 if TYPE_CHECKING:
+    from kit.bank.load import Header
     from kit.progress.records import Mode
     from kit.progress.store import Store
 
@@ -63,3 +65,40 @@ class Recorder:
         )
         self.store.add_review(review)
         return review.id
+
+
+@dataclass(frozen=True, slots=True)
+class Stopwatch:
+    """Started when something is asked."""
+
+    asked_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    started_s: float = field(default_factory=time.monotonic)
+
+
+def keep_guesses(
+    store: Store, header: Header, since: Stopwatch, *, mode: Mode, seed: int, score: float | None, num_hints: int = 0
+) -> None:
+    """Guesses about a code question, scored from 0 to 1; None: none was made.
+
+    They move no date: the next time another mistake is shown, or another size is run.
+    """
+    from kit.progress.records import Review, new_id
+
+    store.add_review(
+        Review(
+            id=new_id(),
+            question_id=header.id,
+            kind=header.kind,
+            topic=header.topic,
+            level=header.level,
+            asked_at=since.asked_at,
+            verdict="skipped" if score is None else "marked",
+            score=score or 0.0,
+            rating=None,
+            num_hints=num_hints,
+            seconds=time.monotonic() - since.started_s,
+            confidence=None,
+            seed=seed,
+            mode=mode,
+        )
+    )

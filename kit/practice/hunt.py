@@ -161,7 +161,7 @@ def end(hunt: Hunt) -> Hunt:
 
 def next_part(hunt: Hunt) -> Hunt:
     parts = hunt.asked_parts()
-    place = parts.index(hunt.phase) + 1  # type: ignore[arg-type]  # only ever one of PARTS
+    place = [*parts].index(hunt.phase) + 1
     return replace(hunt, phase=parts[place] if place < len(parts) else "guessed")
 
 

@@ -38,12 +38,18 @@ _MAX_PRINTED_LINES = 8
 _COLUMN = re.compile(r" {2,}")
 
 
-def show_grade(page: Page, result: GradeResult, *, feedback: str = "full", bank_option: str = "") -> None:
-    """feedback: "verdict" (verdict and proofs), "hint" (also which claim fails first) or "full" (also the evidence)."""
+def show_grade(
+    page: Page, result: GradeResult, *, feedback: str = "full", bank_option: str = "", with_next: bool = True
+) -> None:
+    """feedback: "verdict" (verdict and proofs), "hint" (also which claim fails first) or "full" (also the evidence).
+
+    with_next: also what can be done now.
+    """
     show_verdict_and_proofs(page, result)
     if feedback != "verdict" and result.first_failure is not None:
         _show_cause(page, result, result.first_failure, is_full=feedback == "full")
-    _show_next(page, result, bank_option)
+    if with_next:
+        _show_next(page, result, bank_option)
 
 
 def show_verdict_and_proofs(page: Page, result: GradeResult) -> None:
