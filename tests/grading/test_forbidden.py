@@ -12,7 +12,7 @@ import torch
 
 from kit.bank.layout import Bank
 from kit.grading import grade
-from kit.grading.entry import on_rank
+from kit.grading.entry import compiled, on_rank
 from kit.grading.forbidden import members, problem_of
 from kit.grading.result import GradeResult
 from kit.world import World, WorldError, Zygote
@@ -38,6 +38,7 @@ def run(zygote: Zygote, toy: Bank, tmp_path: Path) -> Callable[[str], WorldError
         job = {
             "solution": str(file),
             "checks": str(toy.checks("toy/mean")),
+            "checks_code": compiled(toy.checks("toy/mean")),
             "interface": [],
             "forbidden": FORBIDDEN,
             "program": "average",
