@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 Symptom = Literal["hang", "crash", "race", "refused", "values", "traffic", "memory", "time", "discipline"]
 SYMPTOMS: tuple[Symptom, ...] = get_args(Symptom)
 
+Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+GONE = "\0"  # a line that goes altogether
 BLANK_LINES = re.compile(r"\n{4,}")
 NEAR = 6  # lines around a wrong one that the last hint names
 CODE_TOKENS = frozenset({tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING})
@@ -88,7 +91,8 @@ def hunted(bank: Bank, question_id: str, name: str | None, seed: int) -> Hunted:
 
 def as_candidate(question_id: str, mutant: Mutant, reference: str) -> Hunted:
     head = f"# shardkit: {question_id}\n"
-    right, text = (head + without_comments(each) for each in (reference, replaced(mutant, reference)))
+    known = frozenset(map(docstring_of, documented(ast.parse(reference))))
+    right, text = (head + without_comments(each, known) for each in (reference, replaced(mutant, reference)))
     changes = tuple(changes_between(text, right))
     lines = wrong_lines(text, changes)
     functions = (function_at(text, line) for line in sorted(lines))
@@ -98,29 +102,45 @@ def as_candidate(question_id: str, mutant: Mutant, reference: str) -> Hunted:
 # -- what is left out -------------------------------------------------------------------------------------------------
 
 
-def without_comments(source: str) -> str:
-    """The same program without comments; of the module's docstring, which explains the answer, the first line stays."""
+def without_comments(source: str, known: frozenset[str] | None = None) -> str:
+    """The same program without comments; of the module's docstring, which explains the answer, the first line stays.
+
+    known: docstrings that say nothing of a mistake; others go, and None lets all stay.
+    """
     lines = source.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             row, column = token.start
-            kept = lines[row - 1][:column].rstrip()
-            lines[row - 1] = kept or "\0"  # a line of its own goes altogether
-    first = ast.parse(source).body[:1]
-    if first and is_docstring(first[0]):
-        start, end = first[0].lineno - 1, first[0].end_lineno
-        lines[start:end] = [short_docstring(source)]
-    text = "\n".join(line.rstrip() for line in lines if line != "\0") + "\n"
+            lines[row - 1] = lines[row - 1][:column].rstrip() or GONE
+    tree = ast.parse(source)
+    for node in documented(tree):
+        first, rows = node.body[0], slice(node.body[0].lineno - 1, node.body[0].end_lineno)
+        others = [GONE] * (len(lines[rows]) - 1)
+        if isinstance(node, ast.Module):
+            lines[rows] = [short_docstring(node), *others]
+        elif known is not None and docstring_of(node) not in known:
+            lines[rows] = [GONE if node.body[1:] else " " * first.col_offset + "pass", *others]
+    text = "\n".join(line.rstrip() for line in lines if line != GONE) + "\n"
     return BLANK_LINES.sub("\n\n\n", text.lstrip("\n"))
+
+
+def documented(tree: ast.Module) -> list[Documented]:
+    """What has a docstring in `tree`."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return [node for node in ast.walk(tree) if isinstance(node, kinds) and node.body and is_docstring(node.body[0])]
+
+
+def docstring_of(node: Documented) -> str:
+    return ast.get_docstring(node) or ""
 
 
 def is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def short_docstring(source: str) -> str:
+def short_docstring(module: Documented) -> str:
     """Its first line as a literal."""
-    line = (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+    line = docstring_of(module).partition("\n")[0]
     return f'"""{line}"""' if '"' not in line and "\\" not in line else repr(line)
 
 
@@ -151,7 +171,7 @@ def wrong_lines(text: str, changes: tuple[Change, ...]) -> frozenset[int]:
             touched |= {*before[-1:], *after[:1]}
         found |= touched
     whole = [span for span in statement_lines(text) if found & set(span)]
-    return frozenset(found.union(*whole))
+    return frozenset(number for number in found.union(*whole) if lines[number - 1].strip())
 
 
 def code_lines(text: str) -> list[int]:

@@ -161,7 +161,7 @@ def end(hunt: Hunt) -> Hunt:
 
 def next_part(hunt: Hunt) -> Hunt:
     parts = hunt.asked_parts()
-    place = [*parts].index(hunt.phase) + 1
+    place = next(number for number, part in enumerate(parts, 1) if part == hunt.phase)
     return replace(hunt, phase=parts[place] if place < len(parts) else "guessed")
 
 
@@ -207,7 +207,7 @@ def read_symptom(word: str) -> Symptom:
 
 def read_ratio(word: str) -> str:
     """`2n`, `1/sqrt(n)`, `n x`: an expression that `ratio_at` takes."""
-    text = word.replace("×", "*").replace("^", "**").removesuffix("x").strip()
+    text = word.removesuffix("x").removesuffix("×").strip().replace("×", "*").replace("^", "**")
     text = re.sub(r"(sqrt\s*\(?|√\s*\(?)(n|\d+)\)?", r"(\2**0.5)", text)
     text = re.sub(r"(?<=[\d.)])\s*(?=[n(])", "*", text)
     ratio_at(text, PROBE_WORLD_SIZE)
