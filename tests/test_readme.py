@@ -27,7 +27,7 @@ WORLD = "pytest -q test_exchange.py"
 
 def terminal() -> dict[str, str]:
     """The environment of an 80-column terminal without colours, in which pytest does not take itself for CI's."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "BUILD_NUMBER")}
+    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "BUILD_NUMBER", "PYTEST_ADDOPTS")}
     return {**kept, "COLUMNS": "80", "NO_COLOR": "1", "LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8"}
 
 
