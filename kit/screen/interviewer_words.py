@@ -1,0 +1,108 @@
+"""What the screen of an interviewer says, in both languages."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
+    "iv_place": {"en": "{part}, question {number} of {count}", "zh": "{part}，第 {number}/{count} 题"},
+    "iv_clock": {"en": "{used} of {planned} min", "zh": "已用 {used}，计划 {planned} 分钟"},
+    "iv_over": {"en": "{over} over its time", "zh": "已超时 {over}"},
+    "iv_model_answer": {"en": "Model answer", "zh": "参考回答"},
+    "iv_right_answer": {"en": "Right answer", "zh": "正确答案"},
+    "iv_points": {"en": "Points, to be scored", "zh": "得分点"},
+    "iv_point": {"en": "[{got} of {most}]", "zh": "[{got}/{most}]"},
+    "iv_follow_ups": {"en": "Follow-ups", "zh": "追问"},
+    "iv_asked": {"en": "[asked] ", "zh": "[已问] "},
+    "iv_answered": {"en": "[{score}] ", "zh": "[{score}] "},
+    "iv_red_flags": {"en": "Red flags", "zh": "危险信号"},
+    "iv_answer": {"en": "The candidate's answer", "zh": "候选人的回答"},
+    "iv_notes": {"en": "Notes", "zh": "备注"},
+    "iv_saved": {"en": "{verdict}, {score}; saved", "zh": "{verdict}，{score}；已保存"},
+    "iv_saved_only": {"en": "Saved.", "zh": "已保存。"},
+    "iv_keys": {
+        "en": "Enter next, p back, 2 y scores point 2, t note, ? all keys",
+        "zh": "回车下一题，p 上一题，2 y 给第 2 点打分，t 备注，? 全部按键",
+    },
+    "iv_help_title": {"en": "Keys", "zh": "按键"},
+    "iv_first": {"en": "This is the first question.", "zh": "这是第一题。"},
+    "iv_last": {
+        "en": "This is the last question; `end` ends the interview, `p` goes back.",
+        "zh": "这是最后一题；输入 `end` 结束面试，`p` 返回上一题。",
+    },
+    "iv_paused": {"en": "The clock is stopped. Enter: go on", "zh": "已暂停计时。回车：继续"},
+    "iv_resumed": {"en": "The clock goes on.", "zh": "继续计时。"},
+    "iv_undone": {"en": "Taken back.", "zh": "已撤销。"},
+    "iv_nothing_to_undo": {"en": "There is nothing to take back.", "zh": "没有可以撤销的操作。"},
+    "iv_no_more_hints": {"en": "There are no more hints.", "zh": "没有更多提示了。"},
+    "iv_left": {
+        "en": "Saved. To go on: {command}",
+        "zh": "已保存。继续面试：{command}",
+    },
+    "iv_back": {"en": "An interview that was left goes on where it was.", "zh": "从上次离开的地方继续面试。"},
+    "iv_written": {"en": "Scorecard: {path}", "zh": "评分表：{path}"},
+    "iv_total": {"en": "{score} over {count} of {all} questions", "zh": "得分 {score}，共考察 {count}/{all} 题"},
+    "iv_total_none": {"en": "No question has a score.", "zh": "没有任何题目得分。"},
+    "iv_grading": {"en": "grading {path} ...", "zh": "正在评测 {path} ..."},
+    "iv_kept_points": {
+        "en": "The points below are those of the grade; they may be scored anew.",
+        "zh": "下列得分来自评测结果，可以再改。",
+    },
+    "iv_not_asked": {"en": "not asked", "zh": "未考察"},
+    # why a line was not taken
+    "iv_why_unknown": {
+        "en": "No key {typed!r}; ? shows them all",
+        "zh": "没有 {typed!r} 这个按键；输入 ? 查看全部按键",
+    },
+    "iv_why_question": {"en": "g takes a number from 1 to {count}", "zh": "g 后面要写 1 到 {count} 的数字"},
+    "iv_why_point": {"en": "There are points 1 to {count}", "zh": "得分点只有 1 到 {count}"},
+    "iv_why_score": {
+        "en": "A score is y, n, a number from 0 to {most}, or - for none",
+        "zh": "分数可以是 y、n、0 到 {most} 的数，或用 - 清除",
+    },
+    "iv_why_follow_up": {"en": "There are follow-ups 1 to {count}", "zh": "追问只有 1 到 {count}"},
+    "iv_why_red_flag": {"en": "There are red flags 1 to {count}", "zh": "危险信号只有 1 到 {count}"},
+    "iv_why_no_red_flag": {"en": "This question has no red flags here", "zh": "这道题没有危险信号"},
+    "iv_why_file": {"en": "Which file? c FILE", "zh": "评测哪个文件？c 文件名"},
+    "iv_why_not_code": {"en": "Only a code question has a file to grade", "zh": "只有编程题才能评测文件"},
+    "iv_why_answer": {"en": "That is no answer here: {typed}", "zh": "这不是有效的答案：{typed}"},
+}
+
+HELP: dict[Literal["en", "zh"], tuple[tuple[str, str], ...]] = {
+    "en": (
+        ("Enter, p", "next question, the one before"),
+        ("g 3", "to question 3"),
+        ("l", "all questions and their scores"),
+        ("v", "this question again"),
+        ("2 y", "point 2 was made; n: was not, 1.5: so much of it, -: not scored"),
+        ("a TEXT", "the candidate's answer; alone: in $EDITOR"),
+        ("t TEXT", "a note; alone: all notes in $EDITOR"),
+        ("f 1 y", "follow-up 1 was answered; n, 0.5; alone: was asked"),
+        ("x 2", "red flag 2 was seen; again: it was not"),
+        ("h", "a hint to give; it is counted"),
+        ("s", "asked and not answered"),
+        ("c FILE", "grade the candidate's file"),
+        ("z", "stop the clock"),
+        ("u", "take the last change back"),
+        ("end F", "end it and write the scorecard, F.md or F.html"),
+        ("q", "leave; it is resumed with --resume"),
+    ),
+    "zh": (
+        ("回车, p", "下一题，上一题"),
+        ("g 3", "跳到第 3 题"),
+        ("l", "所有题目及得分"),
+        ("v", "重新显示本题"),
+        ("2 y", "第 2 点答到了；n 没答到，1.5 部分得分，- 清除"),
+        ("a 文字", "候选人的回答；不带文字则打开 $EDITOR"),
+        ("t 文字", "加一条备注；不带文字则用 $EDITOR 编辑全部备注"),
+        ("f 1 y", "追问 1 答得好；n、0.5；不带分数表示已问"),
+        ("x 2", "出现了危险信号 2；再输入一次取消"),
+        ("h", "给一条提示，会计数"),
+        ("s", "问了但没有回答"),
+        ("c 文件", "评测候选人的代码文件"),
+        ("z", "暂停计时"),
+        ("u", "撤销上一次改动"),
+        ("end F", "结束面试并写评分表，F.md 或 F.html"),
+        ("q", "离开；用 --resume 继续"),
+    ),
+}
