@@ -200,6 +200,7 @@ def watch(
 
 
 app.command()(app_guess.hunt)
+app.command()(app_guess.predict)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The commands that let guess before something is run: `hunt`."""
+"""The commands that ask for guesses before they show what a run brings: `hunt` and `predict`."""
 
 from __future__ import annotations
 
@@ -36,3 +36,32 @@ def hunt(
         bank, id, mutant, seed, topic or [], level or [], fix, lang, is_run=not no_run, is_saved=not no_save
     )
     raise typer.Exit(command.hunt(options))
+
+
+def predict(
+    words: Annotated[
+        list[str], typer.Argument(metavar="[ID] FILE", help="ID may be left out where the file's first line names it")
+    ],
+    reference: Annotated[bool, typer.Option("--reference", help="Launch the bank's own answer to ID")] = False,
+    world_size: Annotated[
+        int | None, typer.Option("--world-size", metavar="N", help="Ranks [default: the most that are checked]", min=1)
+    ] = None,
+    scenario: Annotated[
+        str | None, typer.Option("--scenario", metavar="NAME", help="Of the question's checks, or a part of its name")
+    ] = None,
+    mark: Annotated[
+        str | None, typer.Option("--mark", metavar="NAME", help="Measure from this mark on [default: the first part]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The same inputs as a run before")] = None,
+    no_save: Annotated[bool, typer.Option("--no-save", help="Keep nothing of these guesses")] = False,
+    lang: LanguageOption = None,
+    bank: BankOption = None,
+) -> None:
+    """Guess bytes, bubble, exposed communication and memory of a launch, then see them.
+
+    Shows the program, its inputs and what it computes; the figures only after your guesses.
+    """
+    from kit.cli import predict as command
+
+    options = command.PredictOptions(bank, world_size, scenario, mark, seed, lang, is_saved=not no_save)
+    raise typer.Exit(command.predict(words, options, with_reference=reference))

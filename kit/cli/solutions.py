@@ -12,7 +12,7 @@ def named(words: list[str], bank: Bank, command: str, *, with_reference: bool) -
     """(question, file): no question where the file is to say it, no file with the reference."""
     if with_reference:
         if len(words) != 1:
-            does = {"grade": "grades", "timeline": "draws"}[command]
+            does = {"grade": "grades", "timeline": "draws", "predict": "launches"}[command]
             raise KitError(f"--reference {does} the bank's own answer", f"shardkit {command} ID --reference")
         return words[0], None
     if not 1 <= len(words) <= 2:

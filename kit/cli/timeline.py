@@ -67,7 +67,7 @@ def draw(words: list[str], options: TimelineOptions, *, with_reference: bool) ->
         seed = options.seed if options.seed is not None else _drawn_seed()
         scenario, size, launch = launch_once(assignment, options.scenario, options.world_size, seed=seed, zygote=zygote)
     if launch.error is not None:
-        _show_failure(assignment, launch.error, language)
+        show_failure(assignment, launch.error, language)
         _show_next(assignment, options, seed, [], is_reference=with_reference)
         return NOT_PASSED
     assert launch.run is not None
@@ -207,7 +207,7 @@ def _show_next(
         page.unbroken(f"the same inputs again: {again}{mark}", style="dim")
 
 
-def _show_failure(assignment: Assignment, error: WorldError, language: Language) -> None:
+def show_failure(assignment: Assignment, error: WorldError, language: Language) -> None:
     """The diagnosis, as `grade` would tell it."""
     from kit.grading.result import launch_verdict
     from kit.grading.sentences import is_not_written, launch_failure

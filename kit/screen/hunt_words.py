@@ -106,7 +106,7 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
         "en": "f: write the file, to put it right; Enter: the end",
         "zh": "f：写出文件，自己改对；回车：结束",
     },
-    "hunt_again": {"en": "the same hunt: {command}", "zh": "再来一次：{command}"},
+    "hunt_again": {"en": "the same again: {command}", "zh": "再来一次：{command}"},
     "hunt_fix": {"en": "put it right: {command}", "zh": "自己改对：{command}"},
     "hunt_wrote": {"en": "wrote {path}", "zh": "已写出 {path}"},
     "hunt_watch": {"en": "graded at every save: {command}", "zh": "每次保存自动评分：{command}"},

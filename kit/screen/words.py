@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kit.screen.foretell_words import WORDS as FORETELL_WORDS
 from kit.screen.hunt_words import WORDS as HUNT_WORDS
 from kit.screen.progress_words import WORDS as PROGRESS_WORDS
 
@@ -12,6 +13,7 @@ Language = Literal["en", "zh"]
 WORDS: dict[str, dict[Language, str]] = {
     **PROGRESS_WORDS,
     **HUNT_WORDS,
+    **FORETELL_WORDS,
     # kinds of questions
     "code": {"en": "code", "zh": "编程"},
     "choice": {"en": "choice", "zh": "单选"},
