@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kit.bank.layout import Bank
     from kit.interview.record import Record
 
+SIGNS = {"met": "✓", "partly": "~", "missed": "✗", "open": "–"}
 BAR = 10  # characters
 PLAIN = re.compile(r"[\w/ .-]+")
 
@@ -114,23 +115,31 @@ def one(card: Sheet, answer: Answer) -> list[str]:
     blocks = [
         f"#### {in_markdown(answer.title)}",
         comma.join([code(answer.question_id), *map(in_markdown, answer.facts), f"**{in_markdown(verdict)}**"]),
-        block_quote(answer.prompt) if answer.prompt else say(language, "no_question"),
     ]
+    if not answer.is_touched:
+        return blocks
+    blocks.append(block_quote(answer.prompt) if answer.prompt else say(language, "no_question"))
     if answer.given.strip():
-        blocks += [label(card, "answer"), fenced(answer.given)]
+        blocks += [label(card, "answer"), fenced(answer.given), *bullets(answer.picked, is_ordered=answer.is_ordered)]
     elif answer.is_asked:
         blocks += [label(card, "answer"), say(language, "no_answer")]
     if answer.right:
-        blocks += [label(card, "right_answer"), "\n".join(item(entry) for entry in answer.right)]
+        blocks += [label(card, "right_answer"), *bullets(answer.right, is_ordered=answer.is_ordered)]
     blocks += listed(card, "points", answer.points)
     if answer.grade:
         blocks += [label(card, "grade"), "\n".join(f"- {in_markdown(line)}" for line in answer.grade)]
     blocks += listed(card, "follow_ups", answer.follow_ups)
     if answer.red_flags:
-        blocks += [label(card, "red_flags"), "\n".join(item(flag) for flag in answer.red_flags)]
+        blocks += [label(card, "red_flags"), *bullets(answer.red_flags)]
     if answer.notes.strip():
         blocks += [label(card, "notes"), quoted(answer.notes)]
     return blocks
+
+
+def bullets(entries: Sequence[str], *, is_ordered: bool = False) -> list[str]:
+    """A block that lists Markdown of the bank; none for nothing."""
+    signs = [f"{number}. " if is_ordered else "- " for number in range(1, len(entries) + 1)]
+    return ["\n".join(map(item, entries, signs))] if entries else []
 
 
 def label(card: Sheet, key: str) -> str:
@@ -140,9 +149,8 @@ def label(card: Sheet, key: str) -> str:
 def listed(card: Sheet, key: str, lines: Sequence[Line]) -> list[str]:
     if not lines:
         return []
-    signs = {True: "✓ ", False: "✗ ", None: "– "}
     comma = say(card.language, "colon")
-    entries = [item(f"{signs[line.is_met]}**{in_markdown(line.said)}**{comma}{line.text}") for line in lines]
+    entries = [item(f"{SIGNS[line.state]} **{in_markdown(line.said)}**{comma}{line.text}") for line in lines]
     return [label(card, key), "\n".join(entries)]
 
 
@@ -151,10 +159,10 @@ def code(text: str) -> str:
     return f"`{text}`" if PLAIN.fullmatch(text) else in_markdown(text)
 
 
-def item(text: str) -> str:
+def item(text: str, sign: str = "- ") -> str:
     """Markdown of the bank as an entry of a list, however many lines it has."""
     first, *others = visible(text).strip().split("\n")
-    return "\n".join([f"- {first}", *(f"  {line}".rstrip() for line in others)])
+    return "\n".join([sign + first, *(f"{' ' * len(sign)}{line}".rstrip() for line in others)])
 
 
 def block_quote(text: str) -> str:

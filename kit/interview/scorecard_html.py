@@ -31,7 +31,7 @@ p { margin: .35rem 0; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.25rem; margin: 0; }
 dt { color: var(--quiet); }
 dd { margin: 0; overflow-wrap: anywhere; }
-.quiet { color: var(--quiet); font-size: .9rem; }
+.quiet { color: var(--quiet); font-size: .9rem; font-weight: 400; }
 .warning { border-left: 4px solid var(--bad); padding: .4rem .8rem; background: var(--soft); }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
@@ -53,6 +53,7 @@ ul.points { list-style: none; padding: 0; }
 ul.points > li { display: grid; grid-template-columns: 1.2rem 1fr max-content; gap: .4rem; padding: .2rem 0; }
 ul.points p { margin: 0; }
 .met { color: var(--good); font-weight: 700; }
+.partly { font-weight: 700; }
 .missed { color: var(--bad); font-weight: 700; }
 details { margin: .5rem 0; }
 summary { cursor: pointer; color: var(--quiet); }
@@ -68,6 +69,7 @@ summary { cursor: pointer; color: var(--quiet); }
 }
 """
 
+SIGNS = {"met": "✓", "partly": "~", "missed": "✗", "open": "–"}
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -189,29 +191,35 @@ def article(sheet: Sheet, answer: Answer) -> list[str]:
         f"<h4>{in_html(answer.title)}</h4>",
         f'<p class="quiet"><code>{in_html(answer.question_id)}</code>{text(sheet, "comma")}{facts}</p>',
     ]
+    if not answer.is_touched:
+        return [*lines, "</article>"]
     if answer.prompt:
         lines += folded(sheet, "question", rendered(answer.prompt))
     else:
         lines.append(f"<p>{text(sheet, 'no_question')}</p>")
     if answer.is_asked or answer.given.strip():
         lines += [f"<h5>{text(sheet, 'answer')}</h5>", typed(answer.given, text(sheet, "no_answer"))]
+        lines += entries_of(answer.picked, is_ordered=answer.is_ordered)
     if answer.right:
-        entries = [f"<li>{rendered(entry)}</li>" for entry in answer.right]
-        lines += [f"<h5>{text(sheet, 'right_answer')}</h5>"]
-        lines += [rendered(answer.right[0])] if len(entries) == 1 else ["<ol>", *entries, "</ol>"]
+        lines += [f"<h5>{text(sheet, 'right_answer')}</h5>", *entries_of(answer.right, is_ordered=answer.is_ordered)]
     lines += listed(sheet, "points", answer.points)
     if answer.grade:
         entries = [f"<li>{in_html(entry)}</li>" for entry in answer.grade]
         lines += [f"<h5>{text(sheet, 'grade')}</h5>", "<ul>", *entries, "</ul>"]
     lines += listed(sheet, "follow_ups", answer.follow_ups)
     if answer.red_flags:
-        entries = [f"<li>{rendered(flag)}</li>" for flag in answer.red_flags]
-        lines += [f"<h5>{text(sheet, 'red_flags')}</h5>", "<ul>", *entries, "</ul>"]
+        lines += [f"<h5>{text(sheet, 'red_flags')}</h5>", *entries_of(answer.red_flags)]
     if answer.notes.strip():
         lines += [f"<h5>{text(sheet, 'notes')}</h5>", f'<p class="typed">{in_html(answer.notes.strip())}</p>']
     if answer.model_answer:
         lines += folded(sheet, "model_answer", rendered(answer.model_answer))
     return [*lines, "</article>"]
+
+
+def entries_of(entries: Sequence[str], *, is_ordered: bool = False) -> list[str]:
+    """A list of the bank's Markdown; none for nothing."""
+    tag = "ol" if is_ordered else "ul"
+    return [f"<{tag}>", *(f"<li>{rendered(entry)}</li>" for entry in entries), f"</{tag}>"] if entries else []
 
 
 def typed(given: str, otherwise: str) -> str:
@@ -228,9 +236,9 @@ def folded(sheet: Sheet, key: str, content: str) -> list[str]:
 def listed(sheet: Sheet, key: str, lines: Sequence[Line]) -> list[str]:
     if not lines:
         return []
-    signs = {True: '<span class="met">✓</span>', False: '<span class="missed">✗</span>', None: "<span>–</span>"}
     entries = [
-        f"<li>{signs[line.is_met]}<div>{rendered(line.text)}</div><span>{in_html(line.said)}</span></li>"
+        f'<li><span class="{line.state}">{SIGNS[line.state]}</span><div>{rendered(line.text)}</div>'
+        f"<span>{in_html(line.said)}</span></li>"
         for line in lines
     ]
     return [f"<h5>{text(sheet, key)}</h5>", '<ul class="points">', *entries, "</ul>"]

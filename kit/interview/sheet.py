@@ -7,18 +7,23 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from kit.bank.draw import Draw, draw
 from kit.bank.load import Header, headers, load_question
+from kit.bank.mark import read_positions
+from kit.errors import KitError
 from kit.interview.card_words import WORDS, Language, say
+from kit.interview.record import to_json
 from kit.interview.rubric import points_of, red_flags, right_answer
-from kit.interview.summary import ENOUGH, Share, by_topic, is_asked, share, to_study, total, weak_topics
+from kit.interview.summary import Share, by_topic, is_asked, share, to_study, total, weak_topics
 
 if TYPE_CHECKING:
     from kit.bank.layout import Bank
-    from kit.interview.plan import Plan
-    from kit.interview.record import ItemRecord, PartRecord, Record
+    from kit.interview.record import ItemRecord, PartRecord, Plan, Record
+
+
+State = Literal["met", "partly", "missed", "open"]  # open: it was not scored
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +37,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Markdown of the bank, and what became of it; `is_met` None where it was not scored."""
+    """Markdown of the bank, and what became of it."""
 
     text: str
     said: str
-    is_met: bool | None = None
+    state: State = "open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +53,22 @@ class Study:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`prompt`, `right` and `model_answer` are Markdown; `given` and `notes` are as they were typed."""
+    """`given` and `notes` are as they were typed.
+
+    `prompt`, `picked` (the options that the answer names), `right` and `model_answer` are Markdown.
+    """
 
     title: str
     question_id: str
     facts: tuple[str, ...]
     verdict: str
     is_asked: bool
+    is_touched: bool  # something was done with it; else its answer stays out of the scorecard
     score: str
     prompt: str
     given: str
+    picked: tuple[str, ...]
+    is_ordered: bool
     right: tuple[str, ...]
     model_answer: str
     points: tuple[Line, ...]
@@ -132,7 +143,7 @@ def facts(record: Record, language: Language) -> tuple[tuple[str, str], ...]:
 
 def fingerprint(plan: Plan) -> str:
     """Eight hex digits that questions, their order, minutes and seeds of draws decide."""
-    content = json.dumps(plan.to_json(), sort_keys=True, ensure_ascii=True)
+    content = json.dumps(to_json(plan), sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(content.encode()).hexdigest()[:8]
 
 
@@ -194,9 +205,12 @@ def answer(item: ItemRecord, bank: Bank, known: Mapping[str, Header], language: 
         facts=tuple(told),
         verdict=verdict,
         is_asked=is_asked(item),
+        is_touched=bool(item.verdict or item.answer.strip() or item.notes.strip() or item.follow_ups),
         score=percent(item.score if is_asked(item) else None, language),
         prompt=shown.prompt(language) if shown else "",
         given=item.answer,
+        picked=picked(item, shown, language) if shown else (),
+        is_ordered=item.kind == "order",
         right=right_answer(shown, language) if shown else (),
         model_answer=model_answer(shown, language) if shown else "",
         points=points(item, shown, language) if shown else (),
@@ -218,16 +232,37 @@ def model_answer(shown: Draw, language: Language) -> str:
     return shown.text(shown.question.model_answer, language) if shown.question.kind == "open" else ""
 
 
+def picked(item: ItemRecord, shown: Draw, language: Language) -> tuple[str, ...]:
+    """The options or items that an answer of letters names."""
+    options = shown.options(language)
+    if not options or not item.answer.strip():
+        return ()
+    try:
+        return tuple(options[position] for position in read_positions(item.answer, len(options)))
+    except KitError:  # said in words
+        return ()
+
+
 def points(item: ItemRecord, shown: Draw, language: Language) -> tuple[Line, ...]:
     """With the score of each where it has one; none where no point was looked at."""
-    lines = []
+    lines: list[Line] = []
     for index, point in enumerate(points_of(shown, language)):
         got = point_score(item, index, point.weight)
         if got is None:
             lines.append(Line(point.text, say(language, "not_scored", most=point.weight)))
         else:
-            lines.append(Line(point.text, say(language, "point_of", got=f"{got:g}", most=point.weight), got > 0))
-    return tuple(lines) if any(line.is_met is not None for line in lines) else ()
+            lines.append(
+                Line(
+                    point.text,
+                    say(language, "point_of", got=f"{got:g}", most=point.weight),
+                    state_of(got, point.weight),
+                )
+            )
+    return tuple(lines) if any(line.state != "open" for line in lines) else ()
+
+
+def state_of(got: float, most: float) -> State:
+    return "met" if got >= most else "partly" if got > 0 else "missed"
 
 
 def point_score(item: ItemRecord, index: int, weight: int) -> float | None:
@@ -245,7 +280,7 @@ def follow_ups(item: ItemRecord, shown: Draw, language: Language) -> tuple[Line,
         if asked.index < len(shown.question.follow_ups):
             text = shown.text(shown.question.follow_ups[asked.index].question, language)
             said = say(language, "follow_up_asked") if asked.score is None else percent(asked.score, language)
-            lines.append(Line(text, said, None if asked.score is None else asked.score >= ENOUGH))
+            lines.append(Line(text, said, "open" if asked.score is None else state_of(asked.score, 1)))
     return tuple(lines)
 
 
