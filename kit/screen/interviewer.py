@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -32,6 +32,7 @@ class Room:
     """What an interview needs from outside. `grade` gives a grade as JSON and its points by proof, or raises KitError.
 
     `save` is called with every change before it is on the screen. `red_flags` are Markdown in the page's language.
+    `require_card` raises KitError where a scorecard cannot be written to that file; empty is one that is chosen later.
     """
 
     draw: Callable[[ItemRecord], Draw]
@@ -39,6 +40,7 @@ class Room:
     clock_s: Callable[[], float]
     save: Callable[[Desk], None]
     grade: Callable[[str, str], tuple[Mapping[str, Any], Mapping[str, float]]]
+    require_card: Callable[[str], None]
 
     def showing(self, item: ItemRecord) -> Shown:
         draw = self.draw(item)
@@ -74,7 +76,10 @@ def outside(page: Page, desk: Desk, room: Room) -> Desk:
             page.file.flush()
             found, proofs = room.grade(desk.item.question_id, desk.wanted)
             return graded(desk, found, proofs, room.showing)
+        if desk.phase == "ended":
+            room.require_card(desk.wanted)
     except KitError as error:
+        desk = replace(desk, phase="going_on", notice=None)
         page.line("; ".join(filter(None, [error.message, error.hint])), style="yellow")
     return desk
 

@@ -6,12 +6,14 @@ from typing import Literal
 
 from kit.screen.foretell_words import WORDS as FORETELL_WORDS
 from kit.screen.hunt_words import WORDS as HUNT_WORDS
+from kit.screen.interviewer_words import WORDS as INTERVIEWER_WORDS
 from kit.screen.progress_words import WORDS as PROGRESS_WORDS
 
 Language = Literal["en", "zh"]
 
 WORDS: dict[str, dict[Language, str]] = {
     **PROGRESS_WORDS,
+    **INTERVIEWER_WORDS,
     **HUNT_WORDS,
     **FORETELL_WORDS,
     # kinds of questions

@@ -1,0 +1,183 @@
+"""The interviewer's side of `interview`: what is saved, how files are graded, where the scorecard goes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kit.bank.layout import Bank
+from kit.bank.load import load_header, load_question
+from kit.cli.language import Language
+from kit.cli.torch_there import require_torch
+from kit.errors import KitError
+from kit.interview.record import ItemRecord, PartRecord, Plan, Record, from_json, to_json
+
+if TYPE_CHECKING:
+    from kit.bank.draw import Draw
+    from kit.interview.interviewer import Desk
+    from kit.progress.records import InterviewRecord
+    from kit.progress.store import Store
+    from kit.screen.page import Page
+
+SUFFIXES = (".md", ".html")
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """An interview that was left or killed, and the question that was open."""
+
+    record: Record
+    place: int
+
+
+def new_record(bank: Bank, plan: Plan, candidate: str) -> Record:
+    """Nothing asked yet. Raises KitError for a question that the bank does not have."""
+    from kit.progress.records import new_id
+
+    parts = tuple(
+        PartRecord(
+            part.name,
+            part.minutes,
+            0.0,
+            tuple(ItemRecord(asked.id, load_header(bank, asked.id).kind, asked.seed) for asked in part.questions),
+        )
+        for part in plan.parts
+    )
+    return Record(new_id(), "interviewer", plan, candidate, datetime.now(timezone.utc), parts)
+
+
+def last_left(store: Store) -> Left | None:
+    """The interviewer's latest one that has no end."""
+    for saved in reversed(store.interviews()):
+        if saved.finished is None and saved.state.get("role") == "interviewer":
+            return Left(from_json(saved.state["record"]), int(saved.state["place"]))
+    return None
+
+
+def saved(desk: Desk) -> InterviewRecord:
+    from kit.progress.records import InterviewRecord
+
+    record = desk.record
+    state = {"role": record.role, "place": desk.place, "record": to_json(record)}
+    now = datetime.now(timezone.utc)
+    return InterviewRecord(record.id, to_json(record.plan), state, record.started, now, record.finished)
+
+
+def hold_interview(
+    page: Page, bank: Bank, store: Store | None, begun: Left, scorecard: Path | None, command: str
+) -> Record:
+    """Leads through the interview and writes its scorecard; without a store nothing is kept of one that is left.
+
+    command: how one that was left goes on. Raises KitError for a scorecard that cannot be written.
+    """
+    from kit.interview.interviewer import begin
+    from kit.screen import interviewer as screen
+
+    if scorecard is not None:
+        require_card(scorecard)
+    room = screen.Room(
+        draw=Draws(bank),
+        red_flags=Flags(bank, page.language),
+        clock_s=time.monotonic,
+        save=lambda desk: store.save_interview(saved(desk)) if store is not None else None,
+        grade=lambda question_id, path: grade_inside(page, bank, question_id, path),
+        require_card=lambda path: require_card(Path(path)) if path else None,
+    )
+    desk = screen.hold(page, begin(begun.record, begun.place), room)
+    if desk.phase == "left":
+        if store is not None:
+            screen.show_left(page, command)
+        return desk.record
+    desk = replace(desk, record=replace(desk.record, finished=datetime.now(timezone.utc)))
+    path = Path(desk.wanted) if desk.wanted else scorecard or Path(default_name(desk.record))
+    write_card(path, desk.record, bank, page.language)
+    room.save(desk)
+    screen.show_end(page, desk, str(path))
+    return desk.record
+
+
+@dataclass(slots=True)
+class Draws:
+    """Each question is read and drawn once."""
+
+    bank: Bank
+    known: dict[tuple[str, int], Draw] | None = None
+
+    def __call__(self, item: ItemRecord) -> Draw:
+        from kit.bank.draw import draw
+
+        self.known = self.known or {}
+        key = item.question_id, item.seed
+        if key not in self.known:
+            self.known[key] = draw(load_question(self.bank, item.question_id), item.seed)
+        return self.known[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    bank: Bank
+    language: Language
+
+    def __call__(self, draw: Draw) -> tuple[str, ...]:
+        from kit.interview.rubric import red_flags
+
+        return red_flags(draw, self.bank, self.language)
+
+
+# --- candidates' files -----------------------------------------------------------------------------------------------
+
+
+def grade_inside(page: Page, bank: Bank, question_id: str, path: str) -> tuple[Mapping[str, Any], Mapping[str, float]]:
+    """The grade as JSON, shown on the page, and its points by proof. torch is imported now and not before.
+
+    Raises KitError for whatever keeps the file from being graded; then nothing is scored.
+    """
+    require_torch("grading runs the file on several ranks", "the points can be scored by hand")
+    from kit.grading.preflight import prepare
+    from kit.screen.grade import show_grade
+
+    file = Path(path).expanduser()
+    assignment = prepare(question_id, file, bank)
+    result = assignment.not_started()
+    if result is None:
+        from kit.grading.grader import run_checks
+
+        try:
+            result = run_checks(assignment)
+        except KeyboardInterrupt:
+            raise KitError("the grade was stopped; nothing is scored") from None
+    show_grade(page, result)
+    if result.verdict == "kit_error":
+        raise KitError("the file could not be graded, and nothing is scored", hint="c FILE tries it again")
+    found = {**result.to_json(), "solution": file.name}
+    # Without right values a grade is worth nothing, whatever else holds.
+    return found, {row.proof: float(row.points) if result.score else 0.0 for row in result.rows()}
+
+
+# --- the scorecard ---------------------------------------------------------------------------------------------------
+
+
+def require_card(path: Path) -> None:
+    """Raises KitError now, and not after the interview, where the scorecard could not be written."""
+    from kit.grading.report import require_writable
+
+    if path.suffix not in SUFFIXES:
+        raise KitError(f"a scorecard is a .md or .html file, not {path.name!r}", hint="end scorecard.html")
+    require_writable(path)
+
+
+def write_card(path: Path, record: Record, bank: Bank, language: Language) -> None:
+    from kit.grading.report import write
+    from kit.interview.scorecard import html, markdown
+
+    make = html if path.suffix == ".html" else markdown
+    write(path, make(record, bank, language))
+
+
+def default_name(record: Record) -> str:
+    """`scorecard-2026-12-02-1f3a9c0e.md`, in the working directory."""
+    return f"scorecard-{record.started:%Y-%m-%d}-{record.id[:8]}.md"
