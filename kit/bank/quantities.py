@@ -8,6 +8,7 @@ from typing import Literal
 
 Name = Literal["traffic", "bubble", "exposed", "memory"]
 
+ROUNDING = 1e-9  # a guess on the edge is within
 NEAR = 0.25  # relative: a guess that is worth half
 MOST = 2  # points for a guess
 
@@ -28,10 +29,10 @@ class Quantity:
 
     def points(self, guess: float) -> int:
         """2 within the tolerance, 1 within a quarter, else 0."""
-        off = abs(guess - self.measured)
-        if off <= max(self.tolerance * abs(self.measured), 1e-12):
-            return MOST
-        return MOST // 2 if off <= NEAR * abs(self.measured) else 0
+        for tolerance, points in ((self.tolerance, MOST), (NEAR, MOST // 2)):
+            if math.isclose(guess, self.measured, rel_tol=0, abs_tol=(tolerance + ROUNDING) * abs(self.measured)):
+                return points
+        return 0
 
     def times(self, guess: float) -> float:
         """How many times the measurement the guess is; infinite beside a zero."""

@@ -156,7 +156,7 @@ def described(tree: Any, path: str) -> Iterator[str]:
     if isinstance(tree, Mapping):
         for key, value in tree.items():
             yield from described(value, f"{path}.{key}" if path else str(key))
-    elif isinstance(tree, (list, tuple)) and not all(map(is_plain, tree)):
+    elif isinstance(tree, (list, tuple)) and not all(is_plain(each) and type(each) is not tuple for each in tree):
         parts = [tuple(described(value, "")) for value in tree]
         if len(set(parts)) == 1 and len(parts) > 1 and len(parts[0]) == 1:
             yield f"{path}: {len(parts)} x {parts[0][0].removeprefix(': ')}"

@@ -81,4 +81,4 @@ def guessed(state: Foretelling, guess: TypedNumber | None) -> Foretelling:
 
 def end(state: Foretelling) -> Foretelling:
     """No more input: what was guessed is told, and without any guess it is over."""
-    return replace(state, phase="told" if state.guesses else "over")
+    return replace(state, phase="told" if state.guesses else "over", notice=None, complaint="")

@@ -154,9 +154,8 @@ def reply(hunt: Hunt, line: str) -> Hunt:
 
 def end(hunt: Hunt) -> Hunt:
     """No more input: what was guessed so far is run, and without any guess the hunt is over."""
-    if hunt.phase in PARTS and hunt.guess.given:
-        return replace(hunt, phase="guessed")
-    return replace(hunt, phase="over")
+    is_begun = hunt.phase in PARTS and hunt.guess.given
+    return replace(hunt, phase="guessed" if is_begun else "over", notice=None, complaint="")
 
 
 def next_part(hunt: Hunt) -> Hunt:

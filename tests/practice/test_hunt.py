@@ -148,4 +148,6 @@ def test_a_hunt_can_be_left_or_the_file_be_wanted_instead() -> None:
 def test_the_end_of_the_input_runs_what_was_guessed() -> None:
     assert end(Hunt(SHOWN)).phase == "over"
     assert end(after("3")).phase == "guessed"
+    refused = end(after("3", "zz"))
+    assert (refused.phase, refused.notice, refused.complaint) == ("guessed", None, "")
     assert end(finish(after("3", "a", "0"), SEEN, is_run=True)).phase == "over"
