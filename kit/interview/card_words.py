@@ -90,6 +90,7 @@ WORDS: dict[str, dict[Language, str]] = {
         "en": "{verdict}, {score} of {max_score} points, seed {seed}",
         "zh": "{verdict}，{score}/{max_score} 分，seed {seed}",
     },
+    "failed_check": {"en": "failed: {title}", "zh": "未通过：{title}"},
     "hints": {"en": "hints: {count}", "zh": "提示 {count} 条"},
     "right": {"en": "right", "zh": "正确"},
     "wrong": {"en": "wrong", "zh": "错误"},

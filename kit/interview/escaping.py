@@ -10,7 +10,8 @@ INVISIBLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]|[\u202a-\u202e\u2066-\u2069\u200e\u200f\u2028\u2029]"
 )
 MARKS = re.compile(r"([\\`*_\[\]|~$#!])")
-AT_THE_START = re.compile(r"^([-+=]|\d{1,9}(?=[.)]))")
+BULLET = re.compile(r"^([-+=])")
+NUMBERED = re.compile(r"^(\d{1,9})([.)])(?= |$)")
 FENCES = re.compile(r"`{3,}")
 
 
@@ -28,12 +29,7 @@ def in_markdown(text: str) -> str:
     """One line of Markdown that shows `text` and nothing else; white space becomes single spaces."""
     line = " ".join(visible(text).split())
     line = MARKS.sub(r"\\\1", line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
-    return AT_THE_START.sub(lambda found: escaped_start(found[1]), line)
-
-
-def escaped_start(sign: str) -> str:
-    """What would begin a list or underline a heading: `-` -> `\\-`, and the 1 of `1.` -> `&#49;`."""
-    return f"&#{ord(sign[0])};{sign[1:]}" if sign.isdigit() else f"\\{sign}"
+    return NUMBERED.sub(r"\1\\\2", BULLET.sub(r"\\\1", line))
 
 
 def fenced(text: str) -> str:

@@ -137,7 +137,7 @@ def reply(desk: Desk, line: str, seconds: float, showing: Showing) -> Desk:
     A line that is not taken changes nothing but the clock.
     """
     desk = pass_time(replace(desk, notice=None, why=None, complaint="", wanted=""), seconds)
-    word, _, rest = line.strip().partition(" ")
+    word, rest = first_word(line)
     sign = unicodedata.normalize("NFKC", word).strip().lower()
     command: Command | None = "point" if sign.isdigit() else COMMANDS.get(sign)
     if command is None:
@@ -146,7 +146,13 @@ def reply(desk: Desk, line: str, seconds: float, showing: Showing) -> Desk:
         desk = replace(desk, is_paused=False, notice="resumed")
         if command in ("pause", "next"):
             return desk
-    return ACTIONS[command](desk, sign if command == "point" else rest.strip(), rest.strip(), showing)
+    return ACTIONS[command](desk, sign if command == "point" else rest, rest, showing)
+
+
+def first_word(text: str) -> tuple[str, str]:
+    """It and the rest, whatever kind of space is between."""
+    words = text.split(None, 1)
+    return (words[0] if words else "", words[1].strip() if len(words) > 1 else "")
 
 
 def pass_time(desk: Desk, seconds: float) -> Desk:
@@ -309,8 +315,8 @@ def score(desk: Desk, points: Mapping[int, float], weights: tuple[int, ...], **f
 
 def ask_follow_up(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk:
     """`1` was asked; `1 y`, `1 n` or `1 0.5` also how well it was answered; `1 -` was not asked after all."""
-    number_text, _, how = argument.partition(" ")
-    number, how = whole_number(number_text), how.strip()
+    number_text, how = first_word(argument)
+    number = whole_number(number_text)
     if number is None or not 1 <= number <= len(showing(desk.item).question.follow_ups):
         return not_taken(desk, "follow_up", number_text)
     others = tuple(each for each in desk.item.follow_ups if each.index != number - 1)

@@ -298,4 +298,5 @@ def grade_lines(grade: Mapping[str, Any] | None, language: Language) -> tuple[st
     lines = [say(language, "grade_of", verdict=verdict, **values)]
     checks = grade.get("checks", ())
     failed = [check for check in checks if isinstance(check, Mapping) and check.get("verdict") == "failed"]
-    return (*lines, *dict.fromkeys(str(check.get("title") or check.get("name")) for check in failed))
+    titles = dict.fromkeys(str(check.get("title") or check.get("name")) for check in failed)
+    return (*lines, *(say(language, "failed_check", title=title) for title in titles))
