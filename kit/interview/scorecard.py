@@ -150,8 +150,12 @@ def listed(card: Sheet, key: str, lines: Sequence[Line]) -> list[str]:
     if not lines:
         return []
     comma = say(card.language, "colon")
-    entries = [item(f"{SIGNS[line.state]} **{in_markdown(line.said)}**{comma}{line.text}") for line in lines]
-    return [label(card, key), "\n".join(entries)]
+    entries = []
+    for line in lines:
+        entries.append(item(f"{SIGNS[line.state]} **{in_markdown(line.said)}**{comma}{line.text}"))
+        if line.typed.strip():
+            entries.append("\n" + indented(fenced(line.typed)) + "\n")
+    return [label(card, key), "\n".join(entries).rstrip()]
 
 
 def code(text: str) -> str:
@@ -163,6 +167,11 @@ def item(text: str, sign: str = "- ") -> str:
     """Markdown of the bank as an entry of a list, however many lines it has."""
     first, *others = visible(text).strip().split("\n")
     return "\n".join([sign + first, *(f"{' ' * len(sign)}{line}".rstrip() for line in others)])
+
+
+def indented(text: str) -> str:
+    """Below an entry of a list."""
+    return "\n".join(f"  {line}" if line else "" for line in text.split("\n"))
 
 
 def block_quote(text: str) -> str:

@@ -52,6 +52,7 @@ ul, ol { margin: .25rem 0; padding-left: 1.4rem; }
 ul.points { list-style: none; padding: 0; }
 ul.points > li { display: grid; grid-template-columns: 1.2rem 1fr max-content; gap: .4rem; padding: .2rem 0; }
 ul.points p { margin: 0; }
+ul.points > li > div { min-width: 0; }
 .met { color: var(--good); font-weight: 700; }
 .partly { font-weight: 700; }
 .missed { color: var(--bad); font-weight: 700; }
@@ -216,6 +217,10 @@ def article(sheet: Sheet, answer: Answer) -> list[str]:
     return [*lines, "</article>"]
 
 
+def reply_to(line: Line) -> str:
+    return typed(line.typed, "") if line.typed.strip() else ""
+
+
 def entries_of(entries: Sequence[str], *, is_ordered: bool = False) -> list[str]:
     """A list of the bank's Markdown; none for nothing."""
     tag = "ol" if is_ordered else "ul"
@@ -237,7 +242,7 @@ def listed(sheet: Sheet, key: str, lines: Sequence[Line]) -> list[str]:
     if not lines:
         return []
     entries = [
-        f'<li><span class="{line.state}">{SIGNS[line.state]}</span><div>{rendered(line.text)}</div>'
+        f'<li><span class="{line.state}">{SIGNS[line.state]}</span><div>{rendered(line.text)}{reply_to(line)}</div>'
         f"<span>{in_html(line.said)}</span></li>"
         for line in lines
     ]

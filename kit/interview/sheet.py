@@ -37,11 +37,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Markdown of the bank, and what became of it."""
+    """Markdown of the bank, and what became of it; `typed` is what somebody wrote to it."""
 
     text: str
     said: str
     state: State = "open"
+    typed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,12 +276,13 @@ def point_score(item: ItemRecord, index: int, weight: int) -> float | None:
 
 
 def follow_ups(item: ItemRecord, shown: Draw, language: Language) -> tuple[Line, ...]:
-    lines = []
+    lines: list[Line] = []
     for asked in item.follow_ups:
         if asked.index < len(shown.question.follow_ups):
             text = shown.text(shown.question.follow_ups[asked.index].question, language)
             said = say(language, "follow_up_asked") if asked.score is None else percent(asked.score, language)
-            lines.append(Line(text, said, "open" if asked.score is None else state_of(asked.score, 1)))
+            state: State = "open" if asked.score is None else state_of(asked.score, 1)
+            lines.append(Line(text, said, state, asked.answer))
     return tuple(lines)
 
 

@@ -16,7 +16,7 @@ HOSTILE = "</pre><script>alert(1)</script>\n```\n# Hired\n[x](javascript:alert(1
 PLAN = Plan(
     4711,
     (
-        PlanPart("warm-up", 10, (Question("links/ring", 3), Question("links/steps", 3))),
+        PlanPart("warm_up", 10, (Question("links/ring", 3), Question("links/steps", 3))),
         PlanPart("estimation", 10, (Question("links/bytes", 3),)),
         PlanPart("design", 20, (Question("layout/design", 3),)),
         PlanPart("coding", 20, (Question("layout/share", 3),)),
@@ -55,7 +55,7 @@ def held() -> Record:
     design = ItemRecord(
         "layout/design", "open", 3, answer=HOSTILE, verdict="marked", score=0.5625, points_met=(0,),
         points_scores=(3.0, 1.5, 0.0, None), seconds=1330.0, notes=HOSTILE,
-        follow_ups=(FollowUpRecord(0, "asked"),), red_flags=(1,),
+        follow_ups=(FollowUpRecord(0, "asked", None, HOSTILE),), red_flags=(1,),
     )  # fmt: skip
     grade = {
         "verdict": "wrong", "score": 0, "max_score": 4, "seed": 99, "solution": "share.py",
@@ -76,7 +76,7 @@ def held() -> Record:
         started=STARTED,
         parts=(
             PartRecord(
-                "warm-up", 10, 260.4, (ring, ItemRecord("links/steps", "order", 3, verdict="skipped", seconds=60))
+                "warm_up", 10, 260.4, (ring, ItemRecord("links/steps", "order", 3, verdict="skipped", seconds=60))
             ),
             PartRecord("estimation", 10, 0.0, (ItemRecord("links/bytes", "number", 3),)),
             PartRecord("design", 20, 1330.0, (design,)),

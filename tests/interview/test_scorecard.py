@@ -18,7 +18,7 @@ from kit.interview.scorecard import html, markdown
 from kit.interview.sheet import clock, fingerprint, sheet
 from kit.interview.summary import by_topic, to_study, total
 from kit.screen.words import Language
-from tests.interview.made import BANK, PLAN, golden, held, untouched
+from tests.interview.made import BANK, HOSTILE, PLAN, golden, held, untouched
 
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 CLOSED_BY_THEMSELVES = {"meta", "br", "hr"}
@@ -64,7 +64,7 @@ def test_html_that_somebody_typed_is_text(language: Language) -> None:
     page = Page(html(held(), BANK, language))
     assert not page.named("script") and not page.named("img") and not page.named("a") and not page.named("b")
     typed = [text for tag, text in page.texts if tag in ("pre", "p") and "<script>alert(1)</script>" in text]
-    assert len(typed) == 2  # the answer and the note
+    assert len(typed) == 3  # the answer, the note and the answer to a follow-up
     assert any(tag == "h1" and "Ada <script>alert(1)</script> # L." in text for tag, text in page.texts)
     assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
 
@@ -77,8 +77,8 @@ def test_markdown_that_somebody_typed_is_text(language: Language) -> None:
     heads = [node.children[0].content for node in nodes if node.type == "heading"]
     assert sum("Ada" in head for head in heads) == 1 and not any(head.startswith("Hired") for head in heads)
     assert [node.content for node in nodes if node.type == "fence" and "alert(1)" in node.content] == [
-        held().parts[2].items[0].answer + "\n"
-    ]
+        HOSTILE + "\n"
+    ] * 2
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -135,7 +135,7 @@ def luminance(colour: str) -> float:
 
 
 def with_items(*items: ItemRecord) -> Record:
-    return replace(untouched(), parts=(PartRecord("warm-up", 10, 0.0, items),))
+    return replace(untouched(), parts=(PartRecord("warm_up", 10, 0.0, items),))
 
 
 def asked(question_id: str, score: float, **fields: Any) -> ItemRecord:
