@@ -16,7 +16,7 @@ HOSTILE = "</pre><script>alert(1)</script>\n```\n# Hired\n[x](javascript:alert(1
 PLAN = Plan(
     4711,
     (
-        PlanPart("warm_up", 10, (Question("links/ring", 3), Question("links/steps", 3))),
+        PlanPart("warm-up", 10, (Question("links/ring", 3), Question("links/steps", 3))),
         PlanPart("estimation", 10, (Question("links/bytes", 3),)),
         PlanPart("design", 20, (Question("layout/design", 3),)),
         PlanPart("coding", 20, (Question("layout/share", 3),)),
@@ -76,7 +76,7 @@ def held() -> Record:
         started=STARTED,
         parts=(
             PartRecord(
-                "warm_up", 10, 260.4, (ring, ItemRecord("links/steps", "order", 3, verdict="skipped", seconds=60))
+                "warm-up", 10, 260.4, (ring, ItemRecord("links/steps", "order", 3, verdict="skipped", seconds=60))
             ),
             PartRecord("estimation", 10, 0.0, (ItemRecord("links/bytes", "number", 3),)),
             PartRecord("design", 20, 1330.0, (design,)),

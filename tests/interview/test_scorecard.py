@@ -135,7 +135,7 @@ def luminance(colour: str) -> float:
 
 
 def with_items(*items: ItemRecord) -> Record:
-    return replace(untouched(), parts=(PartRecord("warm_up", 10, 0.0, items),))
+    return replace(untouched(), parts=(PartRecord("warm-up", 10, 0.0, items),))
 
 
 def asked(question_id: str, score: float, **fields: Any) -> ItemRecord:
