@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kit.cli import app_guess
+from kit.cli import app_guess, app_interview
 from kit.cli.options import BankOption, IdArgument, KindOption, LanguageOption, LevelOption, TopicOption
 from kit.errors import KitError
 
@@ -201,6 +201,7 @@ def watch(
 
 app.command()(app_guess.hunt)
 app.command()(app_guess.predict)
+app.command()(app_interview.interview)
 
 
 @app.command()

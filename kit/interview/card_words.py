@@ -43,7 +43,7 @@ WORDS: dict[str, dict[Language, str]] = {
     "head_planned": {"en": "Planned", "zh": "计划"},
     "head_used": {"en": "Used", "zh": "实际"},
     "parts": {"en": "Parts and time", "zh": "各环节用时"},
-    "part_warm-up": {"en": "Warm-up", "zh": "热身"},
+    "part_warm_up": {"en": "Warm-up", "zh": "热身"},
     "part_estimation": {"en": "Estimation", "zh": "估算"},
     "part_design": {"en": "Design", "zh": "设计"},
     "part_coding": {"en": "Coding", "zh": "编程"},

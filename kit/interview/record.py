@@ -37,11 +37,15 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class FollowUpRecord:
-    """`index` in the question's follow-ups; `score` 0 to 1, None where it was asked and not scored."""
+    """`index` in the question's follow-ups; `score` 0 to 1, None where it was asked and not scored.
+
+    `answer`: what a candidate wrote.
+    """
 
     index: int
     state: Literal["asked", "answered"]
     score: float | None = None
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,8 @@ def percent(score: float | None, language: Language) -> str:
 
 def word(language: Language, prefix: str, name: str) -> str:
     """The phrase of a name, or the name where there is none for it."""
-    return say(language, f"{prefix}{name}") if f"{prefix}{name}" in WORDS else name
+    key = f"{prefix}{name}".replace("-", "_")
+    return say(language, key) if key in WORDS else name
 
 
 def part_row(part: PartRecord, language: Language) -> Row:

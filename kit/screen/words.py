@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kit.screen.candidate_words import WORDS as CANDIDATE_WORDS
 from kit.screen.foretell_words import WORDS as FORETELL_WORDS
 from kit.screen.hunt_words import WORDS as HUNT_WORDS
 from kit.screen.interviewer_words import WORDS as INTERVIEWER_WORDS
@@ -14,6 +15,7 @@ Language = Literal["en", "zh"]
 WORDS: dict[str, dict[Language, str]] = {
     **PROGRESS_WORDS,
     **INTERVIEWER_WORDS,
+    **CANDIDATE_WORDS,
     **HUNT_WORDS,
     **FORETELL_WORDS,
     # kinds of questions

@@ -1,0 +1,312 @@
+"""`interview`: makes or reads the plan, and hands over to the candidate's or the interviewer's side."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kit.bank.layout import Bank, find_bank
+from kit.bank.load import headers
+from kit.cli.language import Language, chosen_language
+from kit.cli.progress import open_progress
+from kit.errors import KitError
+from kit.interview.plan import SEEDS, from_yaml, make_plan, to_yaml
+from kit.interview.record import Plan, from_json, to_json
+from kit.practice.selection import selection
+
+if TYPE_CHECKING:
+    from kit.interview.candidate import Mock
+    from kit.progress.records import InterviewRecord
+    from kit.progress.store import Store
+    from kit.screen.page import Page
+
+ROLES = ("candidate", "interviewer")
+MINUTES = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class InterviewOptions:
+    """As they were typed."""
+
+    bank: Path | None
+    minutes: float | None
+    topics: Sequence[str]
+    levels: Sequence[str]
+    role: str
+    candidate: str
+    plan: Path | None
+    write_plan: Path | None
+    seed: int | None
+    is_shared: bool
+    is_resumed: bool
+    scorecard: Path | None
+    is_saved: bool
+    lang: str | None
+
+    def check(self) -> None:
+        if self.role not in ROLES:
+            raise KitError(f"no role {self.role!r}; there are {', '.join(ROLES)}")
+        planned = self.minutes is not None or self.topics or self.levels or self.seed is not None
+        if self.plan is not None and planned:
+            raise KitError("a plan says its minutes, topics, levels and seeds itself", hint="--plan FILE alone")
+        if self.is_resumed and (planned or self.plan is not None or self.write_plan is not None):
+            raise KitError(
+                "--resume goes on with what was left, so it takes no plan", hint="shardkit interview --resume"
+            )
+        if self.is_resumed and not self.is_saved:
+            raise KitError("--resume needs what was saved, so it goes without --no-save")
+
+
+def interview(options: InterviewOptions) -> None:
+    options.check()
+    language = chosen_language(options.lang)
+    bank = find_bank(options.bank)
+    if options.write_plan is not None:
+        write_plan(options.write_plan, planned(bank, options), language)
+        return
+    if options.is_shared:
+        share(bank, options, language)
+        return
+    from contextlib import nullcontext
+
+    with open_progress(language) if options.is_saved else nullcontext() as store:
+        if options.role == "interviewer":
+            lead(bank, store, options, language)
+        else:
+            sit(bank, store, options, language)
+
+
+def planned(bank: Bank, options: InterviewOptions) -> Plan:
+    """From the file, or made anew. Raises KitError for what makes no plan."""
+    everything = headers(bank)
+    if options.plan is not None:
+        try:
+            text = options.plan.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not UTF-8 text"
+            raise KitError(f"{options.plan}: cannot be read: {reason}") from None
+        return from_yaml(text, str(options.plan), everything)
+    wanted = selection(bank, options.topics, (), options.levels)
+    seed = secrets.randbelow(SEEDS) if options.seed is None else options.seed
+    minutes = MINUTES if options.minutes is None else options.minutes
+    return make_plan(everything, minutes, wanted.levels, wanted.topics, seed)
+
+
+def write_plan(path: Path, plan: Plan, language: Language) -> None:
+    from kit.grading.report import require_writable, write
+    from kit.screen.candidate import show_plan
+    from kit.screen.page import Page
+
+    require_writable(path)
+    write(path, to_yaml(plan))
+    page = Page(language)
+    show_plan(page, plan)
+    page.unbroken(str(path), style="dim")
+
+
+def again(options: InterviewOptions) -> str:
+    """The command that goes on with an interview that was left."""
+    words = ["shardkit", "interview", "--resume"]
+    words += ["--role", options.role] if options.role != ROLES[0] else []
+    words += ["--bank", str(options.bank)] if options.bank is not None else []
+    return " ".join(map(shlex.quote, words))
+
+
+# --- the interviewer -------------------------------------------------------------------------------------------------
+
+
+def lead(bank: Bank, store: Store | None, options: InterviewOptions, language: Language) -> None:
+    from kit.cli.interviewer import Left, hold_interview, last_left, new_record
+    from kit.screen.page import Page
+
+    if options.is_resumed:
+        assert store is not None
+        begun = last_left(store)
+        if begun is None:
+            raise KitError("no interview was left", hint="shardkit interview --role interviewer")
+    else:
+        begun = Left(new_record(bank, planned(bank, options), options.candidate), 0)
+    hold_interview(Page(language), bank, store, begun, options.scorecard, again(options))
+
+
+# --- the candidate ---------------------------------------------------------------------------------------------------
+
+
+def sit(bank: Bank, store: Store | None, options: InterviewOptions, language: Language) -> None:
+    from kit.cli.interviewer import Draws, default_name, new_record, require_card, write_card
+    from kit.interview.candidate import begin
+    from kit.screen import candidate as screen
+    from kit.screen.page import Page
+
+    if options.scorecard is not None:
+        require_card(options.scorecard)
+    if options.is_resumed:
+        assert store is not None
+        mock = last_mock(store)
+    else:
+        record = new_record(bank, planned(bank, options), options.candidate)
+        mock = begin(replace(record, role="candidate"))
+    page = Page(language)
+    screen.show_plan(page, mock.record.plan)
+    folder = Path.cwd()
+    keeper = Keeper(bank, store)
+    room = screen.Room(
+        draw=Draws(bank),
+        clock_s=time.monotonic,
+        save=keeper.save,
+        start=lambda question_id: start_in(bank, question_id, folder),
+        grade=lambda question_id, path: grade_in(page, bank, question_id, path or str(starter_in(question_id, folder))),
+    )
+    mock = screen.hold(page, mock, room)
+    if mock.phase == "left":
+        screen.show_left(page, again(options) if store is not None else "")
+        return
+    mock = replace(mock, record=replace(mock.record, finished=datetime.now(timezone.utc)))
+    path = options.scorecard or Path(default_name(mock.record))
+    write_card(path, mock.record, bank, language)
+    keeper.save(mock)
+    screen.show_end(page, mock, str(path))
+
+
+def last_mock(store: Store) -> Mock:
+    """The candidate's latest one that has no end. Raises KitError where there is none."""
+    from kit.interview.candidate import begin
+
+    for saved in reversed(store.interviews()):
+        if saved.finished is None and saved.state.get("role") == "candidate":
+            return begin(from_json(saved.state["record"]), is_debrief=bool(saved.state["is_debrief"]))
+    raise KitError("no interview was left", hint="shardkit interview begins one")
+
+
+@dataclass(slots=True)
+class Keeper:
+    """Writes down every change at once, and each question that got its verdict as a review, once."""
+
+    bank: Bank
+    store: Store | None
+    told: dict[str, str] | None = None
+
+    def save(self, mock: Mock) -> None:
+        if self.store is None:
+            return
+        self.store.save_interview(saved(mock))
+        verdicts = {item.question_id: item.verdict for item in mock.items}
+        if self.told is None:
+            self.told = verdicts  # what an earlier session has written down
+            return
+        for item in mock.items:
+            if item.verdict in ("right", "wrong", "marked", "skipped") and self.told[item.question_id] != item.verdict:
+                self.add_review(mock, item.question_id)
+        self.told = verdicts
+
+    def add_review(self, mock: Mock, question_id: str) -> None:
+        from kit.bank.load import load_header
+        from kit.progress.rating import rate
+        from kit.progress.records import Review, new_id
+
+        assert self.store is not None
+        item = next(item for item in mock.items if item.question_id == question_id)
+        header = load_header(self.bank, question_id)
+        verdict: Any = item.verdict
+        self.store.add_review(
+            Review(
+                id=new_id(),
+                question_id=question_id,
+                kind=header.kind,
+                topic=header.topic,
+                level=header.level,
+                asked_at=datetime.now(timezone.utc),
+                verdict=verdict,
+                score=item.score,
+                rating=rate(verdict, item.score, item.hints, None),
+                num_hints=item.hints,
+                seconds=item.seconds,
+                confidence=None,
+                seed=item.seed,
+                mode="interview",
+            )
+        )
+
+
+def saved(mock: Mock) -> InterviewRecord:
+    from kit.progress.records import InterviewRecord
+
+    record = mock.record
+    state = {"role": record.role, "place": mock.place, "is_debrief": mock.is_debrief, "record": to_json(record)}
+    now = datetime.now(timezone.utc)
+    return InterviewRecord(record.id, to_json(record.plan), state, record.started, now, record.finished)
+
+
+def starter_in(question_id: str, folder: Path) -> Path:
+    return folder / f"{question_id.rsplit('/', 1)[-1]}.py"
+
+
+def start_in(bank: Bank, question_id: str, folder: Path) -> str:
+    """Writes the starter where nothing is yet; what is there already is gone on with."""
+    from kit.cli.start import starter_text, write_new
+
+    target = starter_in(question_id, folder)
+    text = starter_text(bank, question_id)
+    try:
+        write_new(target, text)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise KitError(f"{error.filename or target}: {error.strerror}") from None
+    return str(target)
+
+
+def grade_in(page: Page, bank: Bank, question_id: str, path: str) -> Mapping[str, Any]:
+    from kit.cli.interviewer import grade_inside
+
+    return grade_inside(page, bank, question_id, path)[0]
+
+
+# --- a shared screen -------------------------------------------------------------------------------------------------
+
+
+def share(bank: Bank, options: InterviewOptions, language: Language) -> None:
+    """Prompts alone: of a plan, one after the other; else of the interview that goes on, as it goes on."""
+    from kit.bank.draw import draw
+    from kit.bank.load import load_question
+    from kit.screen.candidate import show_shared
+    from kit.screen.page import Page
+    from kit.screen.quiz import read_line
+
+    page = Page(language)
+    is_followed = options.plan is None and options.seed is None
+    plan, place = followed(language) if is_followed else (planned(bank, options), 0)
+    line: str | None = ""
+    while line is not None and line.strip().lower() not in ("q", "quit", "exit"):
+        asked = [question for part in plan.parts for question in part.questions]
+        shown = draw(load_question(bank, asked[place].id), asked[place].seed)
+        show_shared(page, shown, place + 1, len(asked))
+        page.line(page.say("share_follow" if is_followed else "share_keys"), style="dim")
+        line = read_line(page)
+        if is_followed:
+            plan, place = followed(language)
+        elif line is not None:
+            place = next_place(line.strip().lower(), place, len(asked))
+
+
+def followed(language: Language) -> tuple[Plan, int]:
+    """The plan of the latest interview that goes on, and the question that is asked now."""
+    with open_progress(language) as store:
+        for kept in reversed(store.interviews()):
+            if kept.finished is None:
+                return from_json(kept.state["record"]).plan, int(kept.state["place"])
+    raise KitError("no interview goes on", hint="--share --plan FILE shows the prompts of a plan")
+
+
+def next_place(word: str, place: int, count: int) -> int:
+    if word in ("b", "back"):
+        return max(0, place - 1)
+    if word.isascii() and word.isdigit() and 1 <= int(word) <= count:
+        return int(word) - 1
+    return min(count - 1, place + 1) if not word else place

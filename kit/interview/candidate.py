@@ -1,0 +1,323 @@
+"""A mock interview as a candidate goes through it: lines go in, a new state comes out; nothing is read or printed.
+
+First the mock: every question of every part, without a word on what was right. Then the debrief: answers in words are
+marked by whoever gave them, point by point, and answers to follow-ups are held beside ours.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from kit.bank.draw import Draw
+from kit.bank.mark import mark_points, read_yes_or_no
+from kit.errors import KitError
+from kit.interview.record import FollowUpRecord, ItemRecord, PartRecord, Record
+from kit.practice import quiz as questions
+from kit.practice.quiz import Quiz
+
+Phase = Literal["choosing", "asking", "coding", "following", "marking", "comparing", "left", "over"]
+Notice = Literal[
+    "paused", "resumed", "hint", "no_more_hints", "not_taken", "nothing", "edit", "grade", "start", "not_graded",
+    "part_over", "debrief",
+]  # fmt: skip
+
+PAUSE, PART, LEAVE = ("p", "pause"), ("part",), ("q", "quit", "exit")
+GRADE, START, DONE, SKIP = ("g", "grade"), ("w", "write"), ("d", "done"), ("s", "skip")
+MINUTE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mock:
+    """`place`: the question that is on, from 0, over all parts.
+
+    choosing: the question at `place` is to be drawn and given to `present`. asking: `quiz` takes its answer. coding:
+    a file is written elsewhere, and graded when asked for. following: the follow-up at `follow_up` is asked, and
+    `written` grows. marking: whether the answer in words makes the next point; comparing: whether that to the follow-up
+    holds. left: to be resumed. over: nothing more is taken.
+    """
+
+    record: Record
+    place: int = 0
+    phase: Phase = "choosing"
+    is_debrief: bool = False
+    is_paused: bool = False
+    draw: Draw | None = None
+    quiz: Quiz | None = None
+    follow_up: int = 0
+    written: tuple[str, ...] = ()
+    are_met: tuple[bool, ...] = ()
+    notice: Notice | None = None
+    complaint: str = ""
+    wanted: str = ""  # the file to be graded; empty is the one that was written
+
+    @property
+    def items(self) -> tuple[ItemRecord, ...]:
+        return tuple(item for part in self.record.parts for item in part.items)
+
+    @property
+    def item(self) -> ItemRecord:
+        return self.items[self.place]
+
+    @property
+    def part_index(self) -> int:
+        place = self.place
+        for index, part in enumerate(self.record.parts):
+            if place < len(part.items):
+                return index
+            place -= len(part.items)
+        return len(self.record.parts) - 1
+
+    @property
+    def part(self) -> PartRecord:
+        return self.record.parts[self.part_index]
+
+    @property
+    def seconds_left(self) -> float:
+        """Of the part; below 0 where it is over its time."""
+        return self.part.minutes * MINUTE_S - self.part.seconds_used
+
+    @property
+    def number_in_part(self) -> int:
+        return self.place - sum(len(part.items) for part in self.record.parts[: self.part_index])
+
+
+def begin(record: Record, *, is_debrief: bool = False) -> Mock:
+    """From the start, or where an interview was left: what was answered is not asked again."""
+    return go_on(Mock(record, 0, is_debrief=is_debrief), 0)
+
+
+def go_on(mock: Mock, place: int) -> Mock:
+    """To the first question from `place` that is still open, then to the debrief, then to the end."""
+    items = mock.items
+    if not mock.is_debrief:
+        while place < len(items):
+            here = replace(mock, place=place, notice=None)
+            if here.seconds_left <= 0 and here.item.verdict == "" and not here.item.answer:
+                place += 1  # the part's time is used up
+            elif here.item.verdict == "":
+                return cleared(replace(here, phase="choosing"))
+            else:
+                place += 1
+        return go_on(replace(mock, is_debrief=True), 0)
+    while place < len(items):
+        if needs_debrief(items[place]):
+            return cleared(replace(mock, place=place, phase="choosing", notice="debrief"))
+        place += 1
+    return cleared(replace(mock, place=len(items) - 1, phase="over", notice=None))
+
+
+def needs_debrief(item: ItemRecord) -> bool:
+    return item.verdict == "unmarked" or any(
+        each.state == "answered" and each.score is None for each in item.follow_ups
+    )
+
+
+def cleared(mock: Mock) -> Mock:
+    return replace(mock, draw=None, quiz=None, written=(), are_met=(), complaint="", wanted="")
+
+
+def present(mock: Mock, draw: Draw) -> Mock:
+    """The question at `place` is asked; in the debrief, what is open of it."""
+    assert mock.phase == "choosing" and draw.question.id == mock.item.question_id
+    mock = replace(mock, draw=draw, notice=None)
+    if mock.is_debrief:
+        return replace(mock, phase="marking" if mock.item.verdict == "unmarked" else "comparing")
+    if mock.item.kind == "code":
+        return replace(mock, phase="coding")
+    asked = questions.present(questions.begin((draw.question.id,), bookmarks=None), draw)
+    kept = tuple(mock.item.answer.split("\n")) if mock.item.kind == "open" and mock.item.answer else ()
+    return replace(mock, phase="asking", quiz=replace(asked, written=kept, num_hints=mock.item.hints))
+
+
+def pass_time(mock: Mock, seconds: float) -> Mock:
+    """The time since the last line belongs to the question that is on; a pause and the debrief belong to none."""
+    if mock.is_paused or mock.is_debrief or mock.phase in ("left", "over"):
+        return mock
+    item = replace(mock.item, seconds=mock.item.seconds + seconds)
+    return with_item(mock, item, seconds)
+
+
+def with_item(mock: Mock, item: ItemRecord, seconds: float = 0.0) -> Mock:
+    part = mock.part
+    items = tuple(item if index == mock.number_in_part else each for index, each in enumerate(part.items))
+    part = replace(part, items=items, seconds_used=part.seconds_used + seconds)
+    parts = tuple(part if index == mock.part_index else each for index, each in enumerate(mock.record.parts))
+    return replace(mock, record=replace(mock.record, parts=parts))
+
+
+def change(mock: Mock, **fields: Any) -> Mock:
+    return with_item(mock, replace(mock.item, **fields))
+
+
+def leave(mock: Mock) -> Mock:
+    return replace(mock, phase="left", is_paused=False)
+
+
+def reply(mock: Mock, line: str) -> Mock:
+    """What was typed: a command, an answer, a line of one, or yes and no in the debrief."""
+    text = unicodedata.normalize("NFKC", line).strip()
+    word = text.lower()
+    mock = replace(mock, notice=None, complaint="")
+    if mock.is_paused:
+        return replace(mock, is_paused=False, notice="resumed")
+    if word in LEAVE:
+        return leave(mock)
+    if mock.phase in ("marking", "comparing"):
+        return debrief(mock, text)
+    if word in PAUSE:
+        return replace(mock, is_paused=True, notice="paused")
+    if word in PART:
+        return next_part(mock)
+    if mock.phase == "coding":
+        return coding(mock, text, word)
+    if mock.phase == "following":
+        return following(mock, line, word)
+    return asking(mock, line)
+
+
+def next_part(mock: Mock) -> Mock:
+    """What is left of this part is not asked; an answer in words that was begun is kept."""
+    if mock.phase == "asking" and mock.item.answer:
+        mock = change(mock, verdict="unmarked")
+    place = sum(len(part.items) for part in mock.record.parts[: mock.part_index + 1])
+    left_out = mock.place + (mock.item.verdict != "")
+    for index in range(left_out, place):
+        mock = change(replace(mock, place=index), verdict="skipped") if not mock.items[index].verdict else mock
+    return go_on(mock, place)
+
+
+def asking(mock: Mock, line: str) -> Mock:
+    assert mock.quiz is not None
+    if mock.item.kind != "open" and line.strip().lower() in ("u", "undo", "b" if not mock.quiz.asked else ""):
+        return replace(mock, notice="nothing")
+    return after(mock, questions.reply(mock.quiz, line))
+
+
+def edited(mock: Mock, text: str) -> Mock:
+    """An answer in words as an editor gave it back."""
+    if mock.phase == "following":
+        lines = tuple(text.rstrip().split("\n")) if text.strip() else ()
+        return followed(replace(mock, written=lines, notice=None))
+    assert mock.quiz is not None
+    return after(replace(mock, notice=None), questions.edited(mock.quiz, text))
+
+
+def after(mock: Mock, quiz: Quiz) -> Mock:
+    """What the question's own state machine came to; a verdict is written down and not told."""
+    mock = replace(mock, quiz=quiz)
+    if quiz.phase == "marking":
+        mock = change(mock, answer="\n".join(quiz.written), verdict="unmarked", hints=quiz.num_hints)
+        return ask_follow_up(mock)
+    if quiz.outcomes:
+        outcome = quiz.last
+        given = outcome.mark.got if outcome.mark is not None else ""
+        mock = change(mock, answer=given, verdict=outcome.verdict, score=outcome.score, hints=outcome.num_hints)
+        return ask_follow_up(mock)
+    mock = change(mock, hints=quiz.num_hints)
+    if mock.item.kind == "open":
+        mock = change(mock, answer="\n".join(quiz.written))
+    shown: Mapping[str, Notice] = {"hint": "hint", "no_more_hints": "no_more_hints", "not_taken": "not_taken",
+                                   "nothing": "nothing", "edit": "edit"}  # fmt: skip
+    return replace(mock, notice=shown.get(quiz.notice or "", None), complaint=quiz.complaint)
+
+
+# --- follow-ups ------------------------------------------------------------------------------------------------------
+
+
+def ask_follow_up(mock: Mock) -> Mock:
+    """Where time is left. After a wrong answer, or none, the first, which goes back to the matter; else the last, which
+    goes on from it."""
+    assert mock.draw is not None
+    count = len(mock.draw.question.follow_ups)
+    if not count or mock.seconds_left <= 0 or mock.item.verdict == "skipped":
+        return go_on(mock, mock.place + 1)
+    index = 0 if mock.item.verdict == "wrong" else count - 1
+    mock = change(mock, follow_ups=(FollowUpRecord(index, "asked"),))
+    return replace(mock, phase="following", follow_up=index, written=(), quiz=None)
+
+
+def following(mock: Mock, line: str, word: str) -> Mock:
+    if word in SKIP:
+        return go_on(mock, mock.place + 1)
+    if word in questions.EDIT:
+        return replace(mock, notice="edit")
+    if line.strip():
+        return replace(mock, written=(*mock.written, line))
+    return followed(mock)
+
+
+def followed(mock: Mock) -> Mock:
+    if not mock.written:
+        return replace(mock, notice="nothing")
+    answer = FollowUpRecord(mock.follow_up, "answered", None, "\n".join(mock.written))
+    return go_on(change(mock, follow_ups=(answer,)), mock.place + 1)
+
+
+# --- code ------------------------------------------------------------------------------------------------------------
+
+
+def coding(mock: Mock, text: str, word: str) -> Mock:
+    """`w` writes the starter, `g FILE` grades a file (without one, what was written), `d` is done, `s` skips."""
+    command, _, path = text.partition(" ")
+    if command.lower() in START and not path:
+        return replace(mock, notice="start")
+    if command.lower() in GRADE:
+        return replace(mock, notice="grade", wanted=path.strip())
+    if word == "?":
+        return code_hint(mock)
+    if word in SKIP:
+        return go_on(change(mock, verdict=mock.item.verdict or "skipped"), mock.place + 1)
+    if word in DONE:
+        if mock.item.grade is None:
+            return replace(mock, notice="not_graded")
+        return go_on(change(mock, verdict=verdict_of(mock.item)), mock.place + 1)
+    return replace(mock, notice="nothing" if not text else "not_taken")
+
+
+def code_hint(mock: Mock) -> Mock:
+    assert mock.draw is not None
+    if mock.item.hints == len(mock.draw.question.hints):
+        return replace(mock, notice="no_more_hints")
+    return replace(change(mock, hints=mock.item.hints + 1), notice="hint")
+
+
+def graded(mock: Mock, found: Mapping[str, Any]) -> Mock:
+    """A grade as JSON; the best one counts, and the file may be graded again."""
+    share = found["score"] / found["max_score"] if found.get("max_score") else 0.0
+    if mock.item.grade is not None and mock.item.score > share:
+        return replace(mock, notice=None)
+    return replace(change(mock, grade=dict(found), score=share, answer=str(found["solution"])), notice=None)
+
+
+def verdict_of(item: ItemRecord) -> str:
+    return "right" if item.grade is not None and item.grade.get("verdict") == "passed" else "wrong"
+
+
+# --- the debrief -----------------------------------------------------------------------------------------------------
+
+
+def debrief(mock: Mock, text: str) -> Mock:
+    try:
+        yes = read_yes_or_no(text)
+    except KitError as error:
+        return replace(mock, notice="not_taken", complaint=error.message)
+    if mock.phase == "comparing":
+        kept = tuple(
+            replace(each, score=float(yes)) if each.state == "answered" and each.score is None else each
+            for each in mock.item.follow_ups
+        )
+        return go_on(change(mock, follow_ups=kept), mock.place)
+    assert mock.draw is not None and mock.draw.question.kind == "open"
+    question = mock.draw.question
+    are_met = (*mock.are_met, yes)
+    if len(are_met) < len(question.rubric):
+        return replace(mock, are_met=are_met)
+    given = mark_points(question, are_met)
+    met = tuple(index for index, is_met in enumerate(are_met) if is_met)
+    mock = change(mock, verdict="marked", score=int(given.got) / int(given.expected), points_met=met)
+    if needs_debrief(mock.item):
+        return replace(mock, phase="comparing", are_met=())
+    return go_on(mock, mock.place + 1)

@@ -1,0 +1,260 @@
+"""A mock interview in a terminal: the question and the clock, and no verdict before the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from kit.errors import KitError
+from kit.interview.candidate import Mock, edited, graded, leave, pass_time, present, reply
+from kit.interview.card_words import say as card_say
+from kit.interview.record import Plan
+from kit.interview.sheet import clock, percent, word
+from kit.interview.summary import total
+from kit.screen.editor import edit
+from kit.screen.page import Page
+from kit.screen.question import show_hint, show_model_answer, show_task, weight
+from kit.screen.quiz import read_line
+from kit.screen.wrap import Prose
+
+if TYPE_CHECKING:
+    from kit.bank.draw import Draw
+    from kit.interview.record import ItemRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a mock needs from outside; `start` and `grade` raise KitError for what the candidate has to put right.
+
+    `save` is called with every change before it is on the screen. `start` writes the starter of a question and gives
+    its path; `grade` holds a file (empty: the one that was written) against its question and gives what `--json` says.
+    """
+
+    draw: Callable[[ItemRecord], Draw]
+    clock_s: Callable[[], float]
+    save: Callable[[Mock], None]
+    start: Callable[[str], str]
+    grade: Callable[[str, str], Mapping[str, Any]]
+
+
+def hold(page: Page, mock: Mock, room: Room) -> Mock:
+    """Runs a mock to its end, or until it is left; the end of the input leaves it."""
+    room.save(mock)
+    since = room.clock_s()
+    while mock.phase not in ("left", "over"):
+        if mock.phase == "choosing":
+            if mock.notice == "debrief" and not any(item.verdict == "marked" for item in mock.items):
+                page.rule()
+                page.line(page.say("mock_debrief"), style="bold")
+            mock = present(mock, room.draw(mock.item))
+            show_item(page, mock)
+            continue
+        line = read_line(page)
+        now = room.clock_s()
+        before = pass_time(mock, now - since)
+        since = now
+        after = leave(before) if line is None else outside(page, reply(before, line), room)
+        room.save(after)
+        show_change(page, before, after)
+        mock = after
+    return mock
+
+
+def outside(page: Page, mock: Mock, room: Room) -> Mock:
+    """What a line asked for that is not the machine's to do: an editor, a file, a grade."""
+    try:
+        if mock.notice == "edit":
+            assert mock.quiz is not None or mock.phase == "following"
+            written = mock.written if mock.phase == "following" or mock.quiz is None else mock.quiz.written
+            return edited(mock, edit("\n".join(written)))
+        if mock.notice == "start":
+            page.line(page.say("mock_written", path=room.start(mock.item.question_id)))
+        elif mock.notice == "grade":
+            page.line(page.say("mock_grading", path=mock.wanted or mock.item.question_id), style="dim")
+            page.file.flush()
+            return graded(mock, room.grade(mock.item.question_id, mock.wanted))
+    except KitError as error:
+        page.line("; ".join(filter(None, [error.message, error.hint])), style="yellow")
+    return mock
+
+
+# --- what is asked ---------------------------------------------------------------------------------------------------
+
+
+def show_item(page: Page, mock: Mock) -> None:
+    assert mock.draw is not None
+    page.fit()
+    page.rule()
+    show_head(page, mock)
+    if mock.is_debrief:
+        page.line(mock.draw.question.title.get(page.language), style="bold")
+        page.line(mock.item.question_id, style="dim")
+        show_debrief(page, mock)
+        return
+    show_task(page, mock.draw)
+    for line in mock.quiz.written if mock.quiz is not None else ():
+        page.line(line, style="dim", indent="  ")
+    page.blank()
+    show_keys(page, mock)
+
+
+def show_head(page: Page, mock: Mock) -> None:
+    part = mock.part
+    head = page.say(
+        "mock_head", number=mock.part_index + 1, count=len(mock.record.parts),
+        part=word(page.language, "part_", part.name), place=mock.number_in_part + 1, places=len(part.items),
+    )  # fmt: skip
+    page.line(head, style="dim")
+    if not mock.is_debrief:
+        page.line(time_left(page, mock), style="dim" if mock.seconds_left > 0 else "yellow")
+
+
+def time_left(page: Page, mock: Mock) -> str:
+    left = mock.seconds_left
+    if left < 0:
+        return page.say("mock_over_time", over=clock(-left, page.language))
+    return page.say("mock_clock", left=clock(left, page.language), planned=f"{mock.part.minutes:g}")
+
+
+def show_keys(page: Page, mock: Mock) -> None:
+    if mock.phase == "coding":
+        page.line(page.say("mock_ask_code"), style="dim")
+    elif mock.phase == "following":
+        page.line(page.say("mock_ask_follow_up"), style="dim")
+    elif mock.phase == "asking":
+        page.line(page.say(f"ask_{mock.item.kind}"), style="dim")
+    page.line(page.say("mock_keys"), style="dim")
+
+
+# --- what a line brought ---------------------------------------------------------------------------------------------
+
+
+def show_change(page: Page, before: Mock, after: Mock) -> None:
+    if after.phase in ("left", "over"):
+        return
+    notice = after.notice
+    if after.is_debrief and before.is_debrief:
+        show_debrief_step(page, before, after)
+    elif notice in ("paused", "resumed"):
+        page.line(page.say(f"mock_{notice}"))
+        if notice == "resumed":
+            page.line(time_left(page, after), style="dim")
+    elif notice == "hint":
+        assert after.draw is not None
+        show_hint(page, after.draw, after.item.hints)
+    elif notice == "no_more_hints":
+        page.line(page.say("no_more_hints"))
+    elif notice == "not_graded":
+        page.line(page.say("mock_not_graded"))
+    elif notice in ("not_taken", "nothing"):
+        page.line(page.say("not_taken", why=after.complaint) if after.complaint else page.say("mock_nothing"),
+                  style="yellow")  # fmt: skip
+        show_keys(page, after)
+    elif after.phase == "following" and before.phase != "following":
+        show_follow_up(page, after)
+    elif after.phase == "choosing":
+        page.line(page.say("mock_taken"), style="dim")
+
+
+def show_follow_up(page: Page, mock: Mock) -> None:
+    assert mock.draw is not None
+    page.line(page.say("mock_taken"), style="dim")
+    page.heading(page.say("mock_follow_up"))
+    page.markdown(mock.draw.text(mock.draw.question.follow_ups[mock.follow_up].question, page.language), "  ")
+    page.blank()
+    page.line(time_left(page, mock), style="dim")
+    show_keys(page, mock)
+
+
+# --- the debrief -----------------------------------------------------------------------------------------------------
+
+
+def show_debrief(page: Page, mock: Mock) -> None:
+    assert mock.draw is not None
+    if mock.phase == "marking" and mock.draw.question.kind == "open":
+        show_own(page, mock.item.answer)
+        show_model_answer(page, mock.draw, mock.draw.question)
+        show_point(page, mock)
+    elif mock.phase == "comparing":
+        for each in mock.item.follow_ups:
+            follow_up = mock.draw.question.follow_ups[each.index]
+            page.heading(page.say("mock_follow_up"))
+            page.markdown(mock.draw.text(follow_up.question, page.language), "  ")
+            show_own(page, each.answer)
+            page.heading(page.say("mock_our_answer"))
+            page.markdown(mock.draw.text(follow_up.answer, page.language), "  ")
+        page.blank()
+        page.line(page.say("mock_ask_compare"), style="dim")
+
+
+def show_own(page: Page, answer: str) -> None:
+    page.heading(page.say("mock_your_answer"))
+    for line in answer.split("\n"):
+        page.print(Prose(Text(page.readable(line)), Text("  "), Text("  ")))
+
+
+def show_point(page: Page, mock: Mock) -> None:
+    """The next point of the rubric."""
+    assert mock.draw is not None and mock.draw.question.kind == "open"
+    number = len(mock.are_met)
+    point = mock.draw.question.rubric[number]
+    page.blank()
+    page.markdown(
+        f"{mock.draw.text(point.point, page.language)} {weight(page, point.weight)}", f"  {number + 1}. ", "     "
+    )
+    page.line(page.say("ask_point"), style="dim")
+
+
+def show_debrief_step(page: Page, before: Mock, after: Mock) -> None:
+    if after.notice == "not_taken":
+        page.line(page.say("not_taken", why=page.say("accepted_point")), style="yellow")
+    elif after.phase == "marking":
+        show_point(page, after)
+    elif after.phase == "comparing" and before.phase == "marking":
+        show_debrief(page, after)
+
+
+# --- before and after ------------------------------------------------------------------------------------------------
+
+
+def show_plan(page: Page, plan: Plan) -> None:
+    parts = page.say("comma").join(
+        page.say("mock_plan_part", part=word(page.language, "part_", part.name), minutes=f"{part.minutes:g}")
+        for part in plan.parts
+    )
+    whole = sum(part.minutes for part in plan.parts)
+    page.line(page.say("mock_plan", minutes=f"{whole:g}", parts=parts))
+    page.line(page.say("mock_no_verdicts", seed=plan.seed), style="dim")
+
+
+def show_end(page: Page, mock: Mock, path: str) -> None:
+    share = total(mock.record)
+    page.blank()
+    page.line(page.say("mock_end", asked=share.num_asked, score=percent(share.score, page.language)), style="bold")
+    for part in mock.record.parts:
+        said = card_say(page.language, "time_of", used=clock(part.seconds_used, page.language),
+                        planned=card_say(page.language, "minutes", minutes=f"{part.minutes:g}"))  # fmt: skip
+        page.line(f"{word(page.language, 'part_', part.name)}: {said}", indent="  ")
+    page.unbroken(page.say("mock_card", path=path), style="dim")
+
+
+def show_left(page: Page, command: str) -> None:
+    page.unbroken(page.say("mock_left", command=command) if command else page.say("mock_not_kept"), style="dim")
+
+
+# --- a prompt alone, for a shared screen -----------------------------------------------------------------------------
+
+
+def show_shared(page: Page, draw: Draw, number: int, count: int) -> None:
+    """What a candidate may see: the task, and nothing of hints, rubric, answers and follow-ups."""
+    if page.terminal.is_terminal:
+        page.fit()
+        page.console.clear()
+    else:
+        page.rule()
+    page.line(page.say("share_head", number=number, count=count), style="dim")
+    show_task(page, draw)
+    page.blank()
