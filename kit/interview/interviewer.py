@@ -97,6 +97,7 @@ class Desk:
     complaint: str = ""
     wanted: str = ""
     is_paused: bool = False
+    touched: tuple[Literal["point", "follow_up", "red_flag"], int] | None = None  # what the last line changed, by index
     before: tuple[tuple[Record, int], ...] = ()  # what undo brings back, the latest last
 
     @property
@@ -136,7 +137,7 @@ def reply(desk: Desk, line: str, seconds: float, showing: Showing) -> Desk:
 
     A line that is not taken changes nothing but the clock.
     """
-    desk = pass_time(replace(desk, notice=None, why=None, complaint="", wanted=""), seconds)
+    desk = pass_time(replace(desk, notice=None, why=None, complaint="", wanted="", touched=None), seconds)
     word, rest = first_word(line)
     sign = unicodedata.normalize("NFKC", word).strip().lower()
     command: Command | None = "point" if sign.isdigit() else COMMANDS.get(sign)
@@ -280,7 +281,7 @@ def score_point(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk:
         if got is None:
             return not_taken(desk, "score", str(weights[number - 1]))
         points[number - 1] = got
-    return score(desk, points, weights)
+    return replace(score(desk, points, weights), touched=("point", number - 1))
 
 
 def points_typed(text: str, most: float) -> float | None:
@@ -321,12 +322,13 @@ def ask_follow_up(desk: Desk, argument: str, rest: str, showing: Showing) -> Des
         return not_taken(desk, "follow_up", number_text)
     others = tuple(each for each in desk.item.follow_ups if each.index != number - 1)
     if how in ("-", "－"):
-        return change(desk, follow_ups=others)
+        return replace(change(desk, follow_ups=others), touched=("follow_up", number - 1))
     got = points_typed(how, 1) if how else None
     if how and got is None:
         return not_taken(desk, "score", "1")
     asked = FollowUpRecord(number - 1, "answered" if how else "asked", got)
-    return change(desk, follow_ups=tuple(sorted((*others, asked), key=lambda each: each.index)))
+    after = change(desk, follow_ups=tuple(sorted((*others, asked), key=lambda each: each.index)))
+    return replace(after, touched=("follow_up", number - 1))
 
 
 def see_red_flag(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk:
@@ -334,7 +336,8 @@ def see_red_flag(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk
     number = whole_number(argument)
     if number is None or not 1 <= number <= showing(desk.item).num_red_flags:
         return not_taken(desk, "red_flag", argument)
-    return change(desk, red_flags=tuple(sorted({*desk.item.red_flags} ^ {number - 1})))
+    after = change(desk, red_flags=tuple(sorted({*desk.item.red_flags} ^ {number - 1})))
+    return replace(after, touched=("red_flag", number - 1))
 
 
 # --- the rest --------------------------------------------------------------------------------------------------------

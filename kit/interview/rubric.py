@@ -30,7 +30,7 @@ PROOFS: dict[str, Both] = {
 }  # fmt: skip
 
 MISSED: Both = {"en": "Misses, even when asked: {point}", "zh": "追问后仍未提到：{point}"}
-BELIEVES: Both = {"en": "Believes: {option} {why}", "zh": "误以为：{option} {why}"}
+BELIEVES: Both = {"en": "Believes \u201c{option}\u201d. {why}", "zh": "误以为“{option}”。{why}"}
 REVERSED: Both = {
     "en": "Puts \u201c{later}\u201d before \u201c{earlier}\u201d.",
     "zh": "把“{later}”排在“{earlier}”之前。",
@@ -77,7 +77,8 @@ def red_flags(draw: Draw, bank: Bank, language: Language) -> tuple[str, ...]:
     if options_of(question):
         return tuple(
             BELIEVES[language].format(
-                option=in_one_line(draw.text(option.text, language)), why=in_one_line(draw.text(option.why, language))
+                option=in_one_line(draw.text(option.text, language)).rstrip(".。"),
+                why=in_one_line(draw.text(option.why, language)),
             )
             for option in options_of(question)
             if not option.correct

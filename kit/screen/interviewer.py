@@ -167,33 +167,44 @@ def show_right(page: Page, draw: Draw) -> None:
     if right:
         page.heading(page.say("iv_right_answer"))
         for number, entry in enumerate(right, 1):
-            first = f"  {number}. " if len(right) > 1 else "  "
+            first = f"  {number}. " if question.kind == "order" else "  - " if len(right) > 1 else "  "
             page.markdown(entry, first, " " * len(first))
     show_explanation(page, draw)
+    if question.kind == "code":
+        page.blank()
+        page.line(page.say("iv_reference", command=f"shardkit show {question.id} --answer"), style="dim")
 
 
 def show_points(page: Page, item: ItemRecord, draw: Draw) -> None:
     page.heading(page.say("iv_points"))
-    for index, point in enumerate(points_of(draw, page.language)):
-        got = item.points_scores[index] if index < len(item.points_scores) else None
-        style = "" if got is None else "green" if got == point.weight else "yellow" if got else "red"
-        tag = page.say("iv_point", got="-" if got is None else f"{got:g}", most=point.weight)
-        page.markdown(point.text, f"  {index + 1}. ", "     ", lead=Text(f"{tag} ", style=style))
+    for index in range(len(points_of(draw, page.language))):
+        show_point(page, item, draw, index)
+
+
+def show_point(page: Page, item: ItemRecord, draw: Draw, index: int) -> None:
+    point = points_of(draw, page.language)[index]
+    got = item.points_scores[index] if index < len(item.points_scores) else None
+    style = "" if got is None else "green" if got == point.weight else "yellow" if got else "red"
+    tag = page.say("iv_point", got="-" if got is None else f"{got:g}", most=point.weight)
+    page.markdown(point.text, f"  {index + 1}. ", "     ", lead=Text(f"{tag} ", style=style))
 
 
 def show_asked_follow_ups(page: Page, item: ItemRecord, draw: Draw) -> None:
     page.heading(page.say("iv_follow_ups"))
-    asked = {each.index: each for each in item.follow_ups}
     for index, follow_up in enumerate(draw.question.follow_ups):
-        record = asked.get(index)
-        tag = ""
-        if record is not None:
-            got = record.score
-            tag = page.say("iv_asked") if got is None else page.say("iv_answered", score=f"{100 * got:.0f}%")
-        page.markdown(
-            draw.text(follow_up.question, page.language), f"  {index + 1}. ", "     ", lead=Text(tag, style="green")
-        )
+        show_follow_up(page, item, draw, index)
         page.markdown(draw.text(follow_up.answer, page.language), "     ", style="dim")
+
+
+def show_follow_up(page: Page, item: ItemRecord, draw: Draw, index: int) -> None:
+    """What is asked, and how it went."""
+    asked = {each.index: each.score for each in item.follow_ups}
+    got = asked.get(index)
+    tag = "" if got is None else page.say("iv_answered", score=f"{100 * got:.0f}%")
+    if index in asked and got is None:
+        tag = page.say("iv_asked")
+    text = draw.text(draw.question.follow_ups[index].question, page.language)
+    page.markdown(text, f"  {index + 1}. ", "     ", lead=Text(tag, style="green"))
 
 
 def show_red_flags(page: Page, item: ItemRecord, flags: tuple[str, ...]) -> None:
@@ -201,16 +212,27 @@ def show_red_flags(page: Page, item: ItemRecord, flags: tuple[str, ...]) -> None
         return
     page.heading(page.say("iv_red_flags"))
     for index, flag in enumerate(flags):
-        mark = "x" if index in item.red_flags else " "
-        first = f"  [{mark}] {index + 1}. "
-        page.markdown(flag, first, " " * len(first))
+        show_red_flag(page, item, flag, index)
+
+
+def show_red_flag(page: Page, item: ItemRecord, flag: str, index: int) -> None:
+    first = f"  [{'x' if index in item.red_flags else ' '}] {index + 1}. "
+    page.markdown(flag, first, " " * len(first))
 
 
 def show_saved(page: Page, desk: Desk, room: Room) -> None:
-    """What the question is worth now, and its points."""
-    if desk.item.verdict:
-        verdict = word(page.language, "", desk.item.verdict)
-        page.line(page.say("iv_saved", verdict=verdict, score=f"{100 * desk.item.score:.0f}%"))
+    """What was changed, as it stands now, and what the question is worth."""
+    item, draw = desk.item, room.draw(desk.item)
+    kind, index = desk.touched or ("", 0)
+    if kind == "point":
+        show_point(page, item, draw, index)
+    elif kind == "follow_up":
+        show_follow_up(page, item, draw, index)
+    elif kind == "red_flag":
+        show_red_flag(page, item, room.red_flags(draw)[index], index)
+    if item.verdict and kind in ("", "point"):
+        verdict = word(page.language, "", item.verdict)
+        page.line(page.say("iv_saved", verdict=verdict, score=f"{100 * item.score:.0f}%"))
     else:
         page.line(page.say("iv_saved_only"))
 
@@ -244,7 +266,8 @@ def show_help(page: Page) -> None:
 
 def show_left(page: Page, command: str) -> None:
     page.blank()
-    page.line(page.say("iv_left", command=command))
+    page.line(page.say("iv_left"))
+    page.unbroken(f"  {command}")
 
 
 def show_end(page: Page, desk: Desk, path: str) -> None:

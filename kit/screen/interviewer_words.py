@@ -35,20 +35,12 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
     "iv_undone": {"en": "Taken back.", "zh": "已撤销。"},
     "iv_nothing_to_undo": {"en": "There is nothing to take back.", "zh": "没有可以撤销的操作。"},
     "iv_no_more_hints": {"en": "There are no more hints.", "zh": "没有更多提示了。"},
-    "iv_left": {
-        "en": "Saved. To go on: {command}",
-        "zh": "已保存。继续面试：{command}",
-    },
-    "iv_back": {"en": "An interview that was left goes on where it was.", "zh": "从上次离开的地方继续面试。"},
+    "iv_left": {"en": "Saved. To go on:", "zh": "已保存。继续面试："},
+    "iv_reference": {"en": "The bank's own answer: {command}", "zh": "题库的参考实现：{command}"},
     "iv_written": {"en": "Scorecard: {path}", "zh": "评分表：{path}"},
     "iv_total": {"en": "{score} over {count} of {all} questions", "zh": "得分 {score}，共考察 {count}/{all} 题"},
     "iv_total_none": {"en": "No question has a score.", "zh": "没有任何题目得分。"},
     "iv_grading": {"en": "grading {path} ...", "zh": "正在评测 {path} ..."},
-    "iv_kept_points": {
-        "en": "The points below are those of the grade; they may be scored anew.",
-        "zh": "下列得分来自评测结果，可以再改。",
-    },
-    "iv_not_asked": {"en": "not asked", "zh": "未考察"},
     # why a line was not taken
     "iv_why_unknown": {
         "en": "No key {typed!r}; ? shows them all",
