@@ -28,11 +28,24 @@ ARROWS = {
     "bank": {"costmodel", "hardware", "errors"},
     "practice": {"bank", "costmodel", "hardware", "errors"},
     "progress": {"bank", "errors"},
-    "screen": {"progress", "practice", "bank", "costmodel", "hardware", "errors"},
+    "interview": {"progress", "practice", "bank", "costmodel", "hardware", "errors"},
+    "screen": {"interview", "progress", "practice", "bank", "costmodel", "hardware", "errors"},
     "world": {"hardware", "errors"},
     "grading": {"world", "bank", "costmodel", "hardware", "errors"},
     "cli": {
-        *("screen", "progress", "practice", "grading", "world", "bank", "costmodel", "hardware", "errors", "__init__"),
+        *(
+            "screen",
+            "interview",
+            "progress",
+            "practice",
+            "grading",
+            "world",
+            "bank",
+            "costmodel",
+            "hardware",
+            "errors",
+            "__init__",
+        ),
     },
 }
 
@@ -46,8 +59,8 @@ ONLY_IN = {
 
 MAX_LINES = 400
 
-# Topics that are also plain words of the kit: `memory` is one of the five proofs, `precision` a rounding.
-WORDS_AS_WELL_AS_TOPICS = {"memory", "precision", "collectives", "zero", "mesh"}
+# Topics that are also plain words of the kit: `memory` is one of the five proofs, `debugging` a part of an interview.
+WORDS_AS_WELL_AS_TOPICS = {"memory", "precision", "collectives", "zero", "mesh", "debugging"}
 
 SKIPPED_FOLDERS = {"build", "dist", "__pycache__"}  # and what begins with a dot, but .ci
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kit.bank.draw import below
 from kit.errors import KitError
 from kit.interview.record import Plan, PlanPart, Question
 
@@ -18,8 +19,9 @@ LEAST_MINUTES, MOST_MINUTES = 5, 480
 SEEDS = 10**6
 LEVEL = 2
 
-# How long a question takes to ask and to answer, in minutes.
-MINUTES = {"choice": 2, "multi": 3, "order": 3, "predict": 3, "number": 4, "open": 10, "code": 20}
+# How long a question takes to ask and to answer, in minutes; it can be asked where there is most of that.
+MINUTES = {"choice": 2, "multi": 3, "order": 3, "predict": 3, "number": 4, "open": 10, "code": 15}
+MOST = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +33,18 @@ class Shape:
     kinds: tuple[str, ...]
     easier: int = 0
 
+    @property
+    def shortest(self) -> int:
+        """Minutes of its shortest question."""
+        return min(MINUTES[kind] for kind in self.kinds)
+
 
 SHAPES = (
-    Shape("warm_up", 0.15, ("choice", "multi", "order"), easier=1),
-    Shape("estimation", 0.2, ("number",)),
-    Shape("design", 0.25, ("open",)),
-    Shape("coding", 0.25, ("code",)),
-    Shape("debugging", 0.15, ("predict",)),
+    Shape("warm_up", 0.12, ("choice", "multi", "order"), easier=1),
+    Shape("estimation", 0.16, ("number",)),
+    Shape("design", 0.2, ("open",)),
+    Shape("coding", 0.36, ("code",)),
+    Shape("debugging", 0.16, ("predict",)),
 )
 
 
@@ -57,10 +64,10 @@ def make_plan(
     shapes = [shape for shape in SHAPES if any(header.kind in shape.kinds for header in wanted)]
     while shapes:
         whole = sum(shape.share for shape in shapes)
-        late = [shape for shape in shapes if shape.share / whole * minutes < min(MINUTES[kind] for kind in shape.kinds)]
+        late = [shape for shape in shapes if shape.share / whole * minutes < MOST * shape.shortest]
         if not late:
             break
-        shapes.remove(max(late, key=lambda shape: min(MINUTES[kind] for kind in shape.kinds)))
+        shapes.remove(max(late, key=lambda shape: shape.shortest))
     if not shapes:
         raise KitError("no question fits this interview", hint="give it more topics or more minutes")
     whole = sum(shape.share for shape in shapes)
@@ -70,7 +77,7 @@ def make_plan(
         of_part = shape.share / whole * minutes
         chosen = choose(shape, of_part, [header for header in wanted if header.id not in used], levels, used, rng)
         used |= {header.id for header in chosen}
-        asked = tuple(Question(header.id, rng.randrange(SEEDS)) for header in chosen)
+        asked = tuple(Question(header.id, below(SEEDS, rng)) for header in chosen)
         parts.append(PlanPart(shape.name, round(of_part, 1), asked))
     return Plan(seed, tuple(parts))
 

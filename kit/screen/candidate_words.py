@@ -9,7 +9,7 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
         "en": "Part {number} of {count}: {part}, question {place} of {places}",
         "zh": "第 {number}/{count} 部分：{part}，第 {place}/{places} 题",
     },
-    "mock_clock": {"en": "{left} of {planned} min left in this part", "zh": "本部分 {planned} 分钟，剩 {left}"},
+    "mock_clock": {"en": "{left} left of this part's {planned}", "zh": "本部分 {planned} 分钟，还剩 {left}"},
     "mock_over_time": {"en": "this part is {over} over its time", "zh": "本部分已超时 {over}"},
     "mock_keys": {"en": "p pause, part next part, q leave (kept)", "zh": "p 暂停，part 下一部分，q 离开（会保存）"},
     "mock_taken": {"en": "Taken down.", "zh": "已记下。"},
