@@ -180,7 +180,9 @@ def last_mock(store: Store) -> Mock:
 
     for saved in reversed(store.interviews()):
         if saved.finished is None and saved.state.get("role") == "candidate":
-            return begin(from_json(saved.state["record"]), is_debrief=bool(saved.state["is_debrief"]))
+            return begin(
+                from_json(saved.state["record"]), int(saved.state["place"]), is_debrief=bool(saved.state["is_debrief"])
+            )
     raise KitError("no interview was left", hint="shardkit interview begins one")
 
 

@@ -84,9 +84,9 @@ class Mock:
         return self.place - sum(len(part.items) for part in self.record.parts[: self.part_index])
 
 
-def begin(record: Record, *, is_debrief: bool = False) -> Mock:
+def begin(record: Record, place: int = 0, *, is_debrief: bool = False) -> Mock:
     """From the start, or where an interview was left: what was answered is not asked again."""
-    return go_on(Mock(record, 0, is_debrief=is_debrief), 0)
+    return go_on(Mock(record, 0, is_debrief=is_debrief), 0 if is_debrief else place)
 
 
 def go_on(mock: Mock, place: int) -> Mock:
@@ -180,13 +180,11 @@ def reply(mock: Mock, line: str) -> Mock:
 
 def next_part(mock: Mock) -> Mock:
     """What is left of this part is not asked; an answer in words that was begun is kept."""
-    if mock.phase == "asking" and mock.item.answer:
-        mock = change(mock, verdict="unmarked")
-    place = sum(len(part.items) for part in mock.record.parts[: mock.part_index + 1])
-    left_out = mock.place + (mock.item.verdict != "")
-    for index in range(left_out, place):
-        mock = change(replace(mock, place=index), verdict="skipped") if not mock.items[index].verdict else mock
-    return go_on(mock, place)
+    if mock.item.verdict == "":
+        is_begun = mock.item.kind == "open" and mock.item.answer
+        verdict = "unmarked" if is_begun else verdict_of(mock.item) if mock.item.grade is not None else "skipped"
+        mock = change(mock, verdict=verdict)
+    return go_on(mock, sum(len(part.items) for part in mock.record.parts[: mock.part_index + 1]))
 
 
 def asking(mock: Mock, line: str) -> Mock:
@@ -242,6 +240,8 @@ def ask_follow_up(mock: Mock) -> Mock:
 def following(mock: Mock, line: str, word: str) -> Mock:
     if word in SKIP:
         return go_on(mock, mock.place + 1)
+    if word in ("?", "hint"):
+        return replace(mock, notice="no_more_hints")
     if word in questions.EDIT:
         return replace(mock, notice="edit")
     if line.strip():

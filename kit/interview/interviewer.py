@@ -44,41 +44,13 @@ Notice = Literal[
 ]  # fmt: skip
 Why = Literal["unknown", "question", "point", "score", "follow_up", "red_flag", "file", "not_code", "answer"]
 
-COMMANDS: dict[str, Command] = {
-    "": "next",
-    "n": "next",
-    "next": "next",
-    "p": "back",
-    "back": "back",
-    "g": "go",
-    "go": "go",
-    "l": "list",
-    "list": "list",
-    "v": "view",
-    "view": "view",
-    "a": "answer",
-    "answer": "answer",
-    "t": "note",
-    "note": "note",
-    "f": "follow_up",
-    "x": "red_flag",
-    "h": "hint",
-    "hint": "hint",
-    "s": "skip",
-    "skip": "skip",
-    "c": "grade",
-    "grade": "grade",
-    "z": "pause",
-    "pause": "pause",
-    "u": "undo",
-    "undo": "undo",
-    "?": "help",
-    "help": "help",
-    "end": "end",
-    "q": "quit",
-    "quit": "quit",
-    "exit": "quit",
-}
+KEYS: dict[Command, tuple[str, ...]] = {
+    "next": ("", "n", "next"), "back": ("p", "back"), "go": ("g", "go"), "list": ("l", "list"), "view": ("v", "view"),
+    "answer": ("a", "answer"), "note": ("t", "note"), "follow_up": ("f",), "red_flag": ("x",), "hint": ("h", "hint"),
+    "skip": ("s", "skip"), "grade": ("c", "grade"), "pause": ("z", "pause"), "undo": ("u", "undo"),
+    "help": ("?", "help"), "end": ("end",), "quit": ("q", "quit", "exit"),
+}  # fmt: skip
+COMMANDS = {key: command for command, keys in KEYS.items() for key in keys}
 
 
 @dataclass(frozen=True, slots=True)

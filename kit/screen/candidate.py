@@ -44,11 +44,13 @@ def hold(page: Page, mock: Mock, room: Room) -> Mock:
     """Runs a mock to its end, or until it is left; the end of the input leaves it."""
     room.save(mock)
     since = room.clock_s()
+    is_told = False
     while mock.phase not in ("left", "over"):
         if mock.phase == "choosing":
-            if mock.notice == "debrief" and not any(item.verdict == "marked" for item in mock.items):
+            if mock.is_debrief and not is_told:
                 page.rule()
                 page.line(page.say("mock_debrief"), style="bold")
+                is_told = True
             mock = present(mock, room.draw(mock.item))
             show_item(page, mock)
             continue
