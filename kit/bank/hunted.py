@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from kit.bank.layout import Bank
-from kit.bank.mutants import find_mutant, load_mutants, read_reference, replaced
+from kit.bank.mutants import apply, find_mutant, read_mutants, read_reference
 
 if TYPE_CHECKING:
     from kit.bank.schema import Mutant
@@ -84,7 +84,7 @@ class Seen:
 
 def hunted(bank: Bank, question_id: str, name: str | None, seed: int) -> Hunted:
     """The mutant of that name, or one that the seed draws. Raises KitError where there is none."""
-    mutants = load_mutants(bank, question_id)
+    mutants = read_mutants(bank, question_id)  # that the others apply too is for `lint` to say
     mutant = random.Random(f"hunt {seed}").choice(mutants) if name is None else find_mutant(mutants, name)
     return as_candidate(question_id, mutant, read_reference(bank, question_id))
 
@@ -92,7 +92,7 @@ def hunted(bank: Bank, question_id: str, name: str | None, seed: int) -> Hunted:
 def as_candidate(question_id: str, mutant: Mutant, reference: str) -> Hunted:
     head = f"# shardkit: {question_id}\n"
     known = frozenset(map(docstring_of, documented(ast.parse(reference))))
-    right, text = (head + without_comments(each, known) for each in (reference, replaced(mutant, reference)))
+    right, text = (head + without_comments(each, known) for each in (reference, apply(mutant, reference)))
     changes = tuple(changes_between(text, right))
     lines = wrong_lines(text, changes)
     functions = (function_at(text, line) for line in sorted(lines))

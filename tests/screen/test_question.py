@@ -180,7 +180,10 @@ def test_phrases_have_the_same_fields_in_both_languages(key: str) -> None:
 def test_every_phrase_is_used_and_none_is_missing() -> None:
     folder = Path(kit.screen.__file__).parent
     source = "\n".join(path.read_text("utf-8") for path in folder.glob("*.py") if not path.stem.endswith("words"))
-    source += "".join((folder.parent / "cli" / name).read_text("utf-8") for name in ("browse.py", "progress.py"))
+    source += "".join(
+        (folder.parent / "cli" / name).read_text("utf-8")
+        for name in ("browse.py", "progress.py", "hunt.py", "predict.py")
+    )
     said = set(re.findall(r"""say\(\s*f?"([\w{}.]+)\"""", source)) | set(re.findall(r'"(\w+)"', source))
     built = (
         "head_",
@@ -189,6 +192,17 @@ def test_every_phrase_is_used_and_none_is_missing() -> None:
         "timeline_",
         "progress_head_",
         "progress_mode_",
+        "hunt_ask_",
+        "hunt_wants_",
+        "hunt_part_",
+        "hunt_word_",
+        "symptom_",
+        "foretell_ask_",
+        "foretell_how_",
+        "foretell_traffic",
+        "foretell_bubble",
+        "foretell_exposed",
+        "foretell_memory",
         "unit",
         "code",
         "choice",
