@@ -77,7 +77,8 @@ def show_question(
     if with_answer:
         reference = bank.reference(question_id)
         show_answer(page, shown, reference.read_text("utf-8") if reference.is_file() else None)
-    show_follow_ups(page, shown, with_answers=with_answer)
+    if with_answer or question.kind in ("open", "code"):  # elsewhere they may give the answer away
+        show_follow_ups(page, shown, with_answers=with_answer)
     if not with_answer:
         page.blank()
         show_next(page, question, count)

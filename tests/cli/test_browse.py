@@ -59,7 +59,7 @@ def test_list_as_json_has_both_languages(shardkit: Shardkit, bank: Path) -> None
 
 def test_show_keeps_hints_and_answers_back(shardkit: Shardkit, bank: Path) -> None:
     shown = shardkit("show", "sums/which", "--bank", bank).stdout
-    assert "What is 1 + 1?" in shown and "And 2 + 2?" in shown
+    assert "What is 1 + 1?" in shown and "And 2 + 2?" not in shown  # a follow-up may give the answer away
     for secret in ("Use fingers", "Counting shows it", "The sum of one", "Four.", "chapter 2"):
         assert secret not in shown, secret
     shown = shardkit("show", "sums/which", "--bank", bank, "--hints", "1").stdout
