@@ -17,7 +17,7 @@ from kit.cli.language import Language, chosen_language
 from kit.cli.progress import open_progress
 from kit.errors import KitError
 from kit.interview.plan import SEEDS, from_yaml, make_plan, to_yaml
-from kit.interview.record import Plan, from_json, to_json
+from kit.interview.record import ItemRecord, Plan, Record, from_json, to_json
 from kit.practice.selection import selection
 
 if TYPE_CHECKING:
@@ -49,13 +49,17 @@ class InterviewOptions:
     is_saved: bool
     lang: str | None
 
+    @property
+    def is_planned(self) -> bool:
+        """Whether a plan is to be made."""
+        return bool(self.minutes is not None or self.topics or self.levels or self.seed is not None)
+
     def check(self) -> None:
         if self.role not in ROLES:
             raise KitError(f"no role {self.role!r}; there are {', '.join(ROLES)}")
-        planned = self.minutes is not None or self.topics or self.levels or self.seed is not None
-        if self.plan is not None and planned:
+        if self.plan is not None and self.is_planned:
             raise KitError("a plan says its minutes, topics, levels and seeds itself", hint="--plan FILE alone")
-        if self.is_resumed and (planned or self.plan is not None or self.write_plan is not None):
+        if self.is_resumed and (self.is_planned or self.plan is not None or self.write_plan is not None):
             raise KitError(
                 "--resume goes on with what was left, so it takes no plan", hint="shardkit interview --resume"
             )
@@ -192,34 +196,32 @@ class Keeper:
 
     bank: Bank
     store: Store | None
-    told: dict[str, str] | None = None
+    told: set[str] | None = None  # ids of reviews
 
     def save(self, mock: Mock) -> None:
         if self.store is None:
             return
         self.store.save_interview(saved(mock))
-        verdicts = {item.question_id: item.verdict for item in mock.items}
-        if self.told is None:
-            self.told = verdicts  # what an earlier session has written down
-            return
+        if self.told is None:  # an earlier session may have been killed between the two
+            self.told = {review.id for review in self.store.reviews(since=mock.record.started)}
         for item in mock.items:
-            if item.verdict in ("right", "wrong", "marked", "skipped") and self.told[item.question_id] != item.verdict:
-                self.add_review(mock, item.question_id)
-        self.told = verdicts
+            review_id = id_of_review(mock.record, item.question_id)
+            if item.verdict in ("right", "wrong", "marked", "skipped") and review_id not in self.told:
+                self.add_review(item, review_id)
+                self.told.add(review_id)
 
-    def add_review(self, mock: Mock, question_id: str) -> None:
+    def add_review(self, item: ItemRecord, review_id: str) -> None:
         from kit.bank.load import load_header
         from kit.progress.rating import rate
-        from kit.progress.records import Review, new_id
+        from kit.progress.records import Review
 
         assert self.store is not None
-        item = next(item for item in mock.items if item.question_id == question_id)
-        header = load_header(self.bank, question_id)
+        header = load_header(self.bank, item.question_id)
         verdict: Any = item.verdict
         self.store.add_review(
             Review(
-                id=new_id(),
-                question_id=question_id,
+                id=review_id,
+                question_id=item.question_id,
                 kind=header.kind,
                 topic=header.topic,
                 level=header.level,
@@ -234,6 +236,13 @@ class Keeper:
                 mode="interview",
             )
         )
+
+
+def id_of_review(record: Record, question_id: str) -> str:
+    """The same whenever it is asked for, so that no answer counts twice."""
+    import uuid
+
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"shardkit:{record.id}/{question_id}"))
 
 
 def saved(mock: Mock) -> InterviewRecord:
@@ -282,7 +291,7 @@ def share(bank: Bank, options: InterviewOptions, language: Language) -> None:
     from kit.screen.quiz import read_line
 
     page = Page(language)
-    is_followed = options.plan is None and options.seed is None
+    is_followed = options.plan is None and not options.is_planned
     plan, place = followed(language) if is_followed else (planned(bank, options), 0)
     line: str | None = ""
     while line is not None and line.strip().lower() not in ("q", "quit", "exit"):

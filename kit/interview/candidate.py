@@ -20,8 +20,8 @@ from kit.practice.quiz import Quiz
 
 Phase = Literal["choosing", "asking", "coding", "following", "marking", "comparing", "left", "over"]
 Notice = Literal[
-    "paused", "resumed", "hint", "no_more_hints", "not_taken", "nothing", "edit", "grade", "start", "not_graded",
-    "part_over", "debrief",
+    "paused", "resumed", "hint", "no_more_hints", "not_taken", "nothing", "edit", "grade", "graded", "start",
+    "not_graded", "debrief", "line_gone", "nothing_to_undo", "keeps_none",
 ]  # fmt: skip
 
 PAUSE, PART, LEAVE = ("p", "pause"), ("part",), ("q", "quit", "exit")
@@ -85,8 +85,16 @@ class Mock:
 
 
 def begin(record: Record, place: int = 0, *, is_debrief: bool = False) -> Mock:
-    """From the start, or where an interview was left: what was answered is not asked again."""
-    return go_on(Mock(record, 0, is_debrief=is_debrief), 0 if is_debrief else place)
+    """From the start, or where an interview was left: what was answered is not asked again, what was begun goes on."""
+    mock = Mock(record, place, is_debrief=is_debrief)
+    if not is_debrief and open_follow_up(mock.item) is not None:
+        return mock
+    return go_on(mock, 0 if is_debrief else place)
+
+
+def open_follow_up(item: ItemRecord) -> FollowUpRecord | None:
+    """That which was asked last and is not answered."""
+    return item.follow_ups[-1] if item.follow_ups and item.follow_ups[-1].state == "asked" else None
 
 
 def go_on(mock: Mock, place: int) -> Mock:
@@ -124,12 +132,20 @@ def present(mock: Mock, draw: Draw) -> Mock:
     assert mock.phase == "choosing" and draw.question.id == mock.item.question_id
     mock = replace(mock, draw=draw, notice=None)
     if mock.is_debrief:
-        return replace(mock, phase="marking" if mock.item.verdict == "unmarked" else "comparing")
+        are_met = tuple(bool(points) for points in mock.item.points_scores if points is not None)
+        return replace(mock, phase="marking" if mock.item.verdict == "unmarked" else "comparing", are_met=are_met)
+    begun = open_follow_up(mock.item)
+    if begun is not None:
+        return replace(mock, phase="following", follow_up=begun.index, written=lines_of(begun.answer))
     if mock.item.kind == "code":
         return replace(mock, phase="coding")
     asked = questions.present(questions.begin((draw.question.id,), bookmarks=None), draw)
-    kept = tuple(mock.item.answer.split("\n")) if mock.item.kind == "open" and mock.item.answer else ()
+    kept = lines_of(mock.item.answer) if mock.item.kind == "open" else ()
     return replace(mock, phase="asking", quiz=replace(asked, written=kept, num_hints=mock.item.hints))
+
+
+def lines_of(text: str) -> tuple[str, ...]:
+    return tuple(text.rstrip().split("\n")) if text.strip() else ()
 
 
 def pass_time(mock: Mock, seconds: float) -> Mock:
@@ -161,10 +177,10 @@ def reply(mock: Mock, line: str) -> Mock:
     text = unicodedata.normalize("NFKC", line).strip()
     word = text.lower()
     mock = replace(mock, notice=None, complaint="")
-    if mock.is_paused:
-        return replace(mock, is_paused=False, notice="resumed")
     if word in LEAVE:
         return leave(mock)
+    if mock.is_paused:
+        return replace(mock, is_paused=False, notice="resumed")
     if mock.phase in ("marking", "comparing"):
         return debrief(mock, text)
     if word in PAUSE:
@@ -175,7 +191,8 @@ def reply(mock: Mock, line: str) -> Mock:
         return coding(mock, text, word)
     if mock.phase == "following":
         return following(mock, line, word)
-    return asking(mock, line)
+    assert mock.quiz is not None
+    return after(mock, questions.reply(mock.quiz, line))
 
 
 def next_part(mock: Mock) -> Mock:
@@ -187,18 +204,10 @@ def next_part(mock: Mock) -> Mock:
     return go_on(mock, sum(len(part.items) for part in mock.record.parts[: mock.part_index + 1]))
 
 
-def asking(mock: Mock, line: str) -> Mock:
-    assert mock.quiz is not None
-    if mock.item.kind != "open" and line.strip().lower() in ("u", "undo", "b" if not mock.quiz.asked else ""):
-        return replace(mock, notice="nothing")
-    return after(mock, questions.reply(mock.quiz, line))
-
-
 def edited(mock: Mock, text: str) -> Mock:
     """An answer in words as an editor gave it back."""
     if mock.phase == "following":
-        lines = tuple(text.rstrip().split("\n")) if text.strip() else ()
-        return followed(replace(mock, written=lines, notice=None))
+        return followed(replace(mock, written=lines_of(text), notice=None))
     assert mock.quiz is not None
     return after(replace(mock, notice=None), questions.edited(mock.quiz, text))
 
@@ -217,9 +226,8 @@ def after(mock: Mock, quiz: Quiz) -> Mock:
     mock = change(mock, hints=quiz.num_hints)
     if mock.item.kind == "open":
         mock = change(mock, answer="\n".join(quiz.written))
-    shown: Mapping[str, Notice] = {"hint": "hint", "no_more_hints": "no_more_hints", "not_taken": "not_taken",
-                                   "nothing": "nothing", "edit": "edit"}  # fmt: skip
-    return replace(mock, notice=shown.get(quiz.notice or "", None), complaint=quiz.complaint)
+    assert quiz.notice != "bookmarked" and quiz.notice != "unbookmarked", "a mock keeps no bookmarks"
+    return replace(mock, notice=quiz.notice, complaint=quiz.complaint)
 
 
 # --- follow-ups ------------------------------------------------------------------------------------------------------
@@ -244,9 +252,16 @@ def following(mock: Mock, line: str, word: str) -> Mock:
         return replace(mock, notice="no_more_hints")
     if word in questions.EDIT:
         return replace(mock, notice="edit")
+    if word in ("u", "undo"):
+        gone: Notice = "line_gone" if mock.written else "nothing_to_undo"
+        return keep_written(replace(mock, written=mock.written[:-1], notice=gone))
     if line.strip():
-        return replace(mock, written=(*mock.written, line))
+        return keep_written(replace(mock, written=(*mock.written, line)))
     return followed(mock)
+
+
+def keep_written(mock: Mock) -> Mock:
+    return change(mock, follow_ups=(FollowUpRecord(mock.follow_up, "asked", None, "\n".join(mock.written)),))
 
 
 def followed(mock: Mock) -> Mock:
@@ -269,7 +284,8 @@ def coding(mock: Mock, text: str, word: str) -> Mock:
     if word == "?":
         return code_hint(mock)
     if word in SKIP:
-        return go_on(change(mock, verdict=mock.item.verdict or "skipped"), mock.place + 1)
+        verdict = "skipped" if mock.item.grade is None else verdict_of(mock.item)
+        return go_on(change(mock, verdict=verdict), mock.place + 1)
     if word in DONE:
         if mock.item.grade is None:
             return replace(mock, notice="not_graded")
@@ -287,9 +303,10 @@ def code_hint(mock: Mock) -> Mock:
 def graded(mock: Mock, found: Mapping[str, Any]) -> Mock:
     """A grade as JSON; the best one counts, and the file may be graded again."""
     share = found["score"] / found["max_score"] if found.get("max_score") else 0.0
+    mock = replace(mock, notice="graded")
     if mock.item.grade is not None and mock.item.score > share:
-        return replace(mock, notice=None)
-    return replace(change(mock, grade=dict(found), score=share, answer=str(found["solution"])), notice=None)
+        return mock
+    return change(mock, grade=dict(found), score=share, answer=str(found["solution"]))
 
 
 def verdict_of(item: ItemRecord) -> str:
@@ -300,6 +317,10 @@ def verdict_of(item: ItemRecord) -> str:
 
 
 def debrief(mock: Mock, text: str) -> Mock:
+    """Yes or no to the next point, or to the follow-up; `u` takes the last point back."""
+    if text.lower() in ("u", "undo") and mock.phase == "marking":
+        gone: Notice | None = None if mock.are_met else "nothing_to_undo"
+        return replace(keep_points(mock, mock.are_met[:-1]), notice=gone)
     try:
         yes = read_yes_or_no(text)
     except KitError as error:
@@ -313,11 +334,20 @@ def debrief(mock: Mock, text: str) -> Mock:
     assert mock.draw is not None and mock.draw.question.kind == "open"
     question = mock.draw.question
     are_met = (*mock.are_met, yes)
+    mock = keep_points(mock, are_met)
     if len(are_met) < len(question.rubric):
-        return replace(mock, are_met=are_met)
+        return mock
     given = mark_points(question, are_met)
     met = tuple(index for index, is_met in enumerate(are_met) if is_met)
     mock = change(mock, verdict="marked", score=int(given.got) / int(given.expected), points_met=met)
     if needs_debrief(mock.item):
         return replace(mock, phase="comparing", are_met=())
     return go_on(mock, mock.place + 1)
+
+
+def keep_points(mock: Mock, are_met: tuple[bool, ...]) -> Mock:
+    assert mock.draw is not None and mock.draw.question.kind == "open"
+    weights = [point.weight for point in mock.draw.question.rubric]
+    got = [float(weight) if is_met else 0.0 for weight, is_met in zip(weights, are_met, strict=False)]
+    left = [None] * (len(weights) - len(got))
+    return change(replace(mock, are_met=are_met), points_scores=(*got, *left))

@@ -17,7 +17,7 @@ from kit.interview.summary import total
 from kit.screen.editor import edit
 from kit.screen.page import Page
 from kit.screen.question import show_hint, show_model_answer, show_task, weight
-from kit.screen.quiz import read_line
+from kit.screen.quiz import PROMPT, complaint, read_line
 from kit.screen.wrap import Prose
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def hold(page: Page, mock: Mock, room: Room) -> Mock:
             mock = present(mock, room.draw(mock.item))
             show_item(page, mock)
             continue
-        line = read_line(page)
+        line = read_line(page, prompt(mock))
         now = room.clock_s()
         before = pass_time(mock, now - since)
         since = now
@@ -63,6 +63,14 @@ def hold(page: Page, mock: Mock, room: Room) -> Mock:
         show_change(page, before, after)
         mock = after
     return mock
+
+
+def prompt(mock: Mock) -> str:
+    """What is left of the part's time, in minutes and seconds, below 0 where it is over."""
+    if mock.is_debrief or mock.is_paused:
+        return PROMPT
+    minutes, seconds = divmod(round(abs(mock.seconds_left)), 60)
+    return f"{'-' if mock.seconds_left <= -0.5 else ''}{minutes}:{seconds:02d} {PROMPT}"
 
 
 def outside(page: Page, mock: Mock, room: Room) -> Mock:
@@ -147,13 +155,17 @@ def show_change(page: Page, before: Mock, after: Mock) -> None:
     elif notice == "hint":
         assert after.draw is not None
         show_hint(page, after.draw, after.item.hints)
-    elif notice == "no_more_hints":
-        page.line(page.say("no_more_hints"))
+    elif notice in ("no_more_hints", "line_gone", "nothing_to_undo", "keeps_none"):
+        page.line(page.say(notice))
+    elif notice == "graded":
+        page.blank()
+        page.line(time_left(page, after), style="dim")
+        show_keys(page, after)
     elif notice == "not_graded":
         page.line(page.say("mock_not_graded"))
     elif notice in ("not_taken", "nothing"):
-        page.line(page.say("not_taken", why=after.complaint) if after.complaint else page.say("mock_nothing"),
-                  style="yellow")  # fmt: skip
+        why = complaint(page, after.quiz) if after.complaint and after.quiz is not None else after.complaint
+        page.line(page.say("not_taken", why=why) if why else page.say("mock_nothing"), style="yellow")
         show_keys(page, after)
     elif after.phase == "following" and before.phase != "following":
         show_follow_up(page, after)
@@ -213,6 +225,8 @@ def show_point(page: Page, mock: Mock) -> None:
 def show_debrief_step(page: Page, before: Mock, after: Mock) -> None:
     if after.notice == "not_taken":
         page.line(page.say("not_taken", why=page.say("accepted_point")), style="yellow")
+    elif after.notice == "nothing_to_undo":
+        page.line(page.say("nothing_to_undo"))
     elif after.phase == "marking":
         show_point(page, after)
     elif after.phase == "comparing" and before.phase == "marking":

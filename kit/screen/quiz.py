@@ -108,13 +108,13 @@ def show_next_point(page: Page, quiz: Quiz) -> None:
     page.line(page.say("ask_point"), style="dim")
 
 
-def read_line(page: Page) -> str | None:
+def read_line(page: Page, prompt: str = PROMPT) -> str | None:
     """None at the end of the input. A line that did not come from a keyboard is repeated, for whoever reads along."""
     if page.terminal.is_interactive:
         import readline  # noqa: F401  editing of the line, also of wide characters
 
     try:
-        line = input(PROMPT)
+        line = input(prompt)
     except EOFError:
         page.blank()
         return None
