@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,6 +87,9 @@ def hold_interview(
         grade=lambda question_id, path: grade_inside(page, bank, question_id, path),
         require_card=lambda path: require_card(Path(path)) if path else None,
     )
+    for part in begun.record.parts:
+        for item in part.items:  # a question that cannot be read is said now, and not in front of the candidate
+            room.showing(item)
     desk = screen.hold(page, begin(begun.record, begun.place), room)
     if desk.phase == "left":
         if store is not None:
@@ -105,27 +108,32 @@ class Draws:
     """Each question is read and drawn once."""
 
     bank: Bank
-    known: dict[tuple[str, int], Draw] | None = None
+    known: dict[tuple[str, int], Draw] = field(default_factory=dict)
 
     def __call__(self, item: ItemRecord) -> Draw:
         from kit.bank.draw import draw
 
-        self.known = self.known or {}
         key = item.question_id, item.seed
         if key not in self.known:
             self.known[key] = draw(load_question(self.bank, item.question_id), item.seed)
         return self.known[key]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Flags:
+    """Each question's are made once."""
+
     bank: Bank
     language: Language
+    known: dict[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
 
     def __call__(self, draw: Draw) -> tuple[str, ...]:
         from kit.interview.rubric import red_flags
 
-        return red_flags(draw, self.bank, self.language)
+        key = draw.question.id, draw.seed
+        if key not in self.known:
+            self.known[key] = red_flags(draw, self.bank, self.language)
+        return self.known[key]
 
 
 # --- candidates' files -----------------------------------------------------------------------------------------------
@@ -162,12 +170,17 @@ def grade_inside(page: Page, bank: Bank, question_id: str, path: str) -> tuple[M
 
 
 def require_card(path: Path) -> None:
-    """Raises KitError now, and not after the interview, where the scorecard could not be written."""
+    """Raises KitError now, and not after the interview, where the scorecard could not be written.
+
+    One that is there already may be another candidate's, and is not replaced.
+    """
     from kit.grading.report import require_writable
 
     if path.suffix not in SUFFIXES:
         raise KitError(f"a scorecard is a .md or .html file, not {path.name!r}", hint="end scorecard.html")
     require_writable(path)
+    if path.exists():
+        raise KitError(f"{path} is there already", hint="name another file, or take it away")
 
 
 def write_card(path: Path, record: Record, bank: Bank, language: Language) -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 import signal
 import sqlite3
+import sys
 from pathlib import Path
 
 import pexpect
@@ -199,3 +200,50 @@ def test_every_line_is_in_the_file_of_progress(
     kept = json.loads(state)
     assert kept["role"] == "interviewer" and kept["record"]["parts"][0]["items"][0]["notes"] == "\u4e2d <x>"
     connection.close()
+
+
+def test_notes_and_answers_may_be_written_in_an_editor(
+    shardkit: Shardkit, interviews: tuple[str | Path, ...], tmp_path: Path
+) -> None:
+    editor = tmp_path / "editor.py"
+    editor.write_text(
+        "import sys\n"
+        "with open(sys.argv[1], 'r+', encoding='utf-8') as file:\n"
+        "    text = file.read()\n"
+        "    file.seek(0)\n"
+        "    file.write(text.upper() + '\\nand more')\n",
+        encoding="utf-8",
+    )
+    lines = "t one\nt\na two\na\nend card.md\n"
+    ended = shardkit(*interviews, "--lang", "en", stdin=lines, EDITOR=f"{sys.executable} {editor}", VISUAL="")
+    assert ended.returncode == 0, ended.stderr
+    card = (tmp_path / "card.md").read_text("utf-8")
+    assert "> ONE\n>\n> and more\n" in card and "```text\nTWO\nand more\n```" in card
+
+
+def test_without_an_editor_the_interview_goes_on(
+    shardkit: Shardkit, interviews: tuple[str | Path, ...], tmp_path: Path
+) -> None:
+    ended = shardkit(*interviews, "--lang", "en", stdin="t one\nt\nt two\nend card.md\n", EDITOR="", VISUAL="")
+    assert ended.returncode == 0 and "neither VISUAL nor EDITOR names an editor" in ended.stdout
+    assert "> one\n>\n> two\n" in (tmp_path / "card.md").read_text("utf-8")
+
+
+def test_no_scorecard_takes_the_place_of_another(
+    shardkit: Shardkit, interviews: tuple[str | Path, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "card.md").write_text("of another", encoding="utf-8")
+    ended = shardkit(*interviews, "--lang", "en", stdin="end card.md\nend other.md\n")
+    assert "card.md is there already" in ended.stdout and (tmp_path / "other.md").is_file()
+    assert (tmp_path / "card.md").read_text("utf-8") == "of another"
+    ended = shardkit(*interviews, "--scorecard", "card.md")
+    assert ended.returncode == 2 and "card.md is there already" in ended.stderr
+
+
+def test_a_question_that_cannot_be_read_is_said_before_the_first_one(
+    shardkit: Shardkit, interviews: tuple[str | Path, ...], tmp_path: Path
+) -> None:
+    file = tmp_path / "bank" / "questions" / "links" / "ring.yaml"
+    file.write_text(file.read_text("utf-8").replace("explanation:", "explanations:"), encoding="utf-8")
+    ended = shardkit(*interviews, "--lang", "en", stdin="q\n")
+    assert ended.returncode == 2 and "explanations" in ended.stderr and ended.stdout == ""
