@@ -8,7 +8,6 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
     "iv_place": {"en": "{part}, question {number} of {count}", "zh": "{part}，第 {number}/{count} 题"},
     "iv_clock": {"en": "{used} of {planned} min", "zh": "已用 {used}，计划 {planned} 分钟"},
     "iv_over": {"en": "{over} over its time", "zh": "已超时 {over}"},
-    "iv_model_answer": {"en": "Model answer", "zh": "参考回答"},
     "iv_right_answer": {"en": "Right answer", "zh": "正确答案"},
     "iv_points": {"en": "Points, to be scored", "zh": "得分点"},
     "iv_point": {"en": "[{got} of {most}]", "zh": "[{got}/{most}]"},

@@ -131,7 +131,9 @@ def test_ctrl_c_while_starting_is_quiet(tmp_path: Path) -> None:
         time.sleep(delay_s)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
-        assert process.returncode in (0, 130, -signal.SIGINT)
+        if process.returncode == 1 and "kit/" not in errors:
+            continue  # the interpreter was still importing its own modules, and says so in its own words
+        assert process.returncode in (0, 130, -signal.SIGINT), errors
         assert process.returncode == -signal.SIGINT or "Traceback" not in errors
 
 
