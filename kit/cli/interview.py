@@ -158,7 +158,7 @@ def sit(bank: Bank, store: Store | None, options: InterviewOptions, language: La
         mock = begin(replace(record, role="candidate"))
     page = Page(language)
     screen.show_plan(page, mock.record.plan)
-    folder = Path.cwd()
+    folder = Path()  # where the command was started
     keeper = Keeper(bank, store)
     room = screen.Room(
         draw=Draws(bank),
