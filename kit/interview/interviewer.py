@@ -272,7 +272,7 @@ def score(desk: Desk, points: Mapping[int, float], weights: tuple[int, ...], **f
     """The question's verdict and score from its points."""
     is_closed = desk.item.kind not in ("open", "code")
     # What was not looked at counts as missing, but for the reason of an answer that is right or wrong by itself.
-    most = sum(weight for index, weight in enumerate(weights) if index in points or not is_closed)
+    most = sum(weight for index, weight in enumerate(weights) if index in points or index == 0 or not is_closed)
     verdict = "marked" if points else ""
     if is_closed and 0 in points:
         verdict = "right" if points[0] == weights[0] else "wrong"

@@ -96,6 +96,11 @@ def test_the_reason_counts_once_it_is_scored() -> None:
     assert at(RING, "1 1").item.verdict == "wrong"
 
 
+def test_a_reason_without_an_answer_is_no_whole_answer() -> None:
+    assert at(RING, "2 y").item.score == pytest.approx(1 / 3)
+    assert at(RING, "2 y").item.verdict == "marked"
+
+
 def test_what_is_no_answer_is_not_taken() -> None:
     desk = at(RING, "a zz")
     assert (desk.notice, desk.why, desk.item.answer) == (
