@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import shlex
 import time
@@ -77,9 +78,7 @@ def interview(options: InterviewOptions) -> None:
     if options.is_shared:
         share(bank, options, language)
         return
-    from contextlib import nullcontext
-
-    with open_progress(language) if options.is_saved else nullcontext() as store:
+    with open_progress(language) if options.is_saved else contextlib.nullcontext() as store:
         if options.role == "interviewer":
             lead(bank, store, options, language)
         else:
@@ -203,7 +202,7 @@ class Keeper:
             return
         self.store.save_interview(saved(mock))
         if self.told is None:  # an earlier session may have been killed between the two
-            self.told = {review.id for review in self.store.reviews(since=mock.record.started)}
+            self.told = {review.id for review in self.store.reviews()}
         for item in mock.items:
             review_id = id_of_review(mock.record, item.question_id)
             if item.verdict in ("right", "wrong", "marked", "skipped") and review_id not in self.told:
@@ -218,24 +217,24 @@ class Keeper:
         assert self.store is not None
         header = load_header(self.bank, item.question_id)
         verdict: Any = item.verdict
-        self.store.add_review(
-            Review(
-                id=review_id,
-                question_id=item.question_id,
-                kind=header.kind,
-                topic=header.topic,
-                level=header.level,
-                asked_at=datetime.now(timezone.utc),
-                verdict=verdict,
-                score=item.score,
-                rating=rate(verdict, item.score, item.hints, None),
-                num_hints=item.hints,
-                seconds=item.seconds,
-                confidence=None,
-                seed=item.seed,
-                mode="interview",
-            )
+        review = Review(
+            id=review_id,
+            question_id=item.question_id,
+            kind=header.kind,
+            topic=header.topic,
+            level=header.level,
+            asked_at=datetime.now(timezone.utc),
+            verdict=verdict,
+            score=item.score,
+            rating=rate(verdict, item.score, item.hints, None),
+            num_hints=item.hints,
+            seconds=item.seconds,
+            confidence=None,
+            seed=item.seed,
+            mode="interview",
         )
+        with contextlib.suppress(ValueError):  # the same interview goes on in another window, which was first
+            self.store.add_review(review)
 
 
 def id_of_review(record: Record, question_id: str) -> str:

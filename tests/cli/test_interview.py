@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -164,6 +165,29 @@ def test_an_interview_that_is_killed_in_the_middle_has_lost_nothing(start: Start
     assert items[0].follow_ups[0].answer == "a half\nthe other half" and items[1].verdict == "skipped"
     assert items[3].follow_ups[0].answer == "the last" and items[3].follow_ups[0].state == "asked"
     assert [name for name, *_ in reviews()] == ["links/ring", "links/steps", "links/bytes"]
+
+
+def test_what_was_killed_before_its_review_was_written_gets_it_later_and_once(shardkit: Shardkit, plan: Path) -> None:
+    shardkit("interview", "--bank", "bank", "--plan", plan, stdin="s\nq\n")
+    with open_store() as store:
+        path = store.path
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM reviews")
+    assert reviews() == []
+    for _ in range(2):
+        shardkit("interview", "--bank", "bank", "--resume", stdin="q\n")
+        assert reviews() == [("links/ring", "skipped", 0.0, "interview")]
+
+
+def test_one_interview_may_go_on_in_two_windows(start: Start, plan: Path) -> None:
+    first = start("interview", "--bank", "bank", "--plan", plan)
+    first.expect_exact("> ")
+    second = start("interview", "--bank", "bank", "--resume")
+    second.expect_exact("> ")
+    for child in (first, second):
+        child.sendline("s")
+        child.expect_exact("> ")
+    assert reviews() == [("links/ring", "skipped", 0.0, "interview")]
 
 
 def test_there_may_be_nothing_to_go_on_with(shardkit: Shardkit, plan: Path) -> None:

@@ -87,6 +87,13 @@ def test_questions_of_one_part_are_of_several_topics() -> None:
         assert len({asked.id.split("/")[0] for asked in part.questions}) == len(part.questions) > 1
 
 
+def test_parts_of_one_interview_are_of_several_topics() -> None:
+    wide = [Header(f"t{number}/{kind}", kind, 2, {"en": "t", "zh": "t"}, ()) for number in range(20) for kind in KINDS]
+    for seed in range(10):
+        asked = ids(make_plan(wide, 60, (), (), seed))
+        assert len({name.split("/")[0] for name in asked}) == len(asked) > 6
+
+
 def test_a_part_without_questions_gives_its_time_to_the_others() -> None:
     plan = make_plan([header for header in BANK if header.kind in ("open", "number")], 60, (), (), 1)
     assert [part.name for part in plan.parts] == ["estimation", "design"]
