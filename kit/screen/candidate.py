@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -105,10 +105,17 @@ def show_item(page: Page, mock: Mock) -> None:
         show_debrief(page, mock)
         return
     show_task(page, mock.draw)
-    for line in mock.quiz.written if mock.quiz is not None else ():
-        page.line(line, style="dim", indent="  ")
+    if mock.phase == "following":
+        show_follow_up(page, mock)
+        return
+    show_written(page, mock.quiz.written if mock.quiz is not None else ())
     page.blank()
     show_keys(page, mock)
+
+
+def show_written(page: Page, lines: Sequence[str]) -> None:
+    for line in lines:
+        page.line(line, style="dim", indent="  ")
 
 
 def show_head(page: Page, mock: Mock) -> None:
@@ -168,6 +175,7 @@ def show_change(page: Page, before: Mock, after: Mock) -> None:
         page.line(page.say("not_taken", why=why) if why else page.say("mock_nothing"), style="yellow")
         show_keys(page, after)
     elif after.phase == "following" and before.phase != "following":
+        page.line(page.say("mock_taken"), style="dim")
         show_follow_up(page, after)
     elif after.phase == "choosing":
         page.line(page.say("mock_taken"), style="dim")
@@ -175,9 +183,9 @@ def show_change(page: Page, before: Mock, after: Mock) -> None:
 
 def show_follow_up(page: Page, mock: Mock) -> None:
     assert mock.draw is not None
-    page.line(page.say("mock_taken"), style="dim")
     page.heading(page.say("mock_follow_up"))
     page.markdown(mock.draw.text(mock.draw.question.follow_ups[mock.follow_up].question, page.language), "  ")
+    show_written(page, mock.written)
     page.blank()
     page.line(time_left(page, mock), style="dim")
     show_keys(page, mock)

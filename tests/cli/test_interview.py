@@ -166,6 +166,9 @@ def test_an_interview_that_is_killed_in_the_middle_has_lost_nothing(start: Start
     assert items[3].follow_ups[0].answer == "the last" and items[3].follow_ups[0].state == "asked"
     assert [name for name, *_ in reviews()] == ["links/ring", "links/steps", "links/bytes"]
 
+    shown = until(start("interview", *options, "--resume"), "> ")  # a follow-up that was begun is asked on
+    assert ("What if the link is slow?" if language == "en" else "链路慢怎么办？") in shown and "the last" in shown
+
 
 def test_what_was_killed_before_its_review_was_written_gets_it_later_and_once(shardkit: Shardkit, plan: Path) -> None:
     shardkit("interview", "--bank", "bank", "--plan", plan, stdin="s\nq\n")
