@@ -22,6 +22,7 @@ from kit.interview.record import ItemRecord, Plan, Record, from_json, to_json
 from kit.practice.selection import selection
 
 if TYPE_CHECKING:
+    from kit.cli.interviewer import Draws
     from kit.interview.candidate import Mock
     from kit.progress.records import InterviewRecord
     from kit.progress.store import Store
@@ -107,6 +108,8 @@ def write_plan(path: Path, plan: Plan, language: Language) -> None:
     from kit.screen.page import Page
 
     require_writable(path)
+    if path.is_file():  # candidates may be held to it
+        raise KitError(f"{path} is there already", hint="name another file, or take it away")
     write(path, to_yaml(plan))
     page = Page(language)
     show_plan(page, plan)
@@ -121,11 +124,29 @@ def again(options: InterviewOptions) -> str:
     return " ".join(map(shlex.quote, words))
 
 
+def require_unchanged(draws: Draws, record: Record) -> None:
+    """Raises KitError for a question that cannot be read, or that no longer is what was answered."""
+    from kit.interview.rubric import weights_of
+
+    for part in record.parts:
+        for item in part.items:
+            question = draws(item).question
+            if (
+                question.kind != item.kind
+                or (item.points_scores and len(item.points_scores) != len(weights_of(question)))
+                or any(each.index >= len(question.follow_ups) for each in item.follow_ups)
+            ):
+                raise KitError(
+                    f"{item.question_id} has changed since this interview was begun",
+                    hint="put the question back as it was, or begin another interview",
+                )
+
+
 # --- the interviewer -------------------------------------------------------------------------------------------------
 
 
 def lead(bank: Bank, store: Store | None, options: InterviewOptions, language: Language) -> None:
-    from kit.cli.interviewer import Left, hold_interview, last_left, new_record
+    from kit.cli.interviewer import Draws, Left, hold_interview, last_left, new_record
     from kit.screen.page import Page
 
     if options.is_resumed:
@@ -135,6 +156,7 @@ def lead(bank: Bank, store: Store | None, options: InterviewOptions, language: L
             raise KitError("no interview was left", hint="shardkit interview --role interviewer")
     else:
         begun = Left(new_record(bank, planned(bank, options), options.candidate), 0)
+    require_unchanged(Draws(bank), begun.record)
     hold_interview(Page(language), bank, store, begun, options.scorecard, again(options))
 
 
@@ -155,12 +177,14 @@ def sit(bank: Bank, store: Store | None, options: InterviewOptions, language: La
     else:
         record = new_record(bank, planned(bank, options), options.candidate)
         mock = begin(replace(record, role="candidate"))
+    draws = Draws(bank)
+    require_unchanged(draws, mock.record)
     page = Page(language)
-    screen.show_plan(page, mock.record.plan)
+    screen.show_plan(page, mock.record.plan, is_kept=store is not None)
     folder = Path()  # where the command was started
     keeper = Keeper(bank, store)
     room = screen.Room(
-        draw=Draws(bank),
+        draw=draws,
         clock_s=time.monotonic,
         save=keeper.save,
         start=lambda question_id: start_in(bank, question_id, folder),
@@ -257,8 +281,8 @@ def starter_in(question_id: str, folder: Path) -> Path:
     return folder / f"{question_id.rsplit('/', 1)[-1]}.py"
 
 
-def start_in(bank: Bank, question_id: str, folder: Path) -> str:
-    """Writes the starter where nothing is yet; what is there already is gone on with."""
+def start_in(bank: Bank, question_id: str, folder: Path) -> tuple[str, bool]:
+    """Writes the starter where nothing is yet; what is there already is gone on with. Also: whether it was written."""
     from kit.cli.start import starter_text, write_new
 
     target = starter_in(question_id, folder)
@@ -266,10 +290,10 @@ def start_in(bank: Bank, question_id: str, folder: Path) -> str:
     try:
         write_new(target, text)
     except FileExistsError:
-        pass
+        return str(target), False
     except OSError as error:
         raise KitError(f"{error.filename or target}: {error.strerror}") from None
-    return str(target)
+    return str(target), True
 
 
 def grade_in(page: Page, bank: Bank, question_id: str, path: str) -> Mapping[str, Any]:
@@ -291,27 +315,39 @@ def share(bank: Bank, options: InterviewOptions, language: Language) -> None:
 
     page = Page(language)
     is_followed = options.plan is None and not options.is_planned
-    plan, place = followed(language) if is_followed else (planned(bank, options), 0)
+    going_on = latest(language) if is_followed else ""
+    plan, place = followed(language, going_on) if is_followed else (planned(bank, options), 0)
     line: str | None = ""
-    while line is not None and line.strip().lower() not in ("q", "quit", "exit"):
+    while plan is not None and line is not None and line.strip().lower() not in ("q", "quit", "exit"):
         asked = [question for part in plan.parts for question in part.questions]
         shown = draw(load_question(bank, asked[place].id), asked[place].seed)
         show_shared(page, shown, place + 1, len(asked))
         page.line(page.say("share_follow" if is_followed else "share_keys"), style="dim")
         line = read_line(page)
         if is_followed:
-            plan, place = followed(language)
+            plan, place = followed(language, going_on)
         elif line is not None:
             place = next_place(line.strip().lower(), place, len(asked))
+    if plan is None:
+        page.line(page.say("share_over"))
 
 
-def followed(language: Language) -> tuple[Plan, int]:
-    """The plan of the latest interview that goes on, and the question that is asked now."""
+def latest(language: Language) -> str:
+    """The id of the latest interview that goes on."""
     with open_progress(language) as store:
         for kept in reversed(store.interviews()):
             if kept.finished is None:
-                return from_json(kept.state["record"]).plan, int(kept.state["place"])
+                return kept.id
     raise KitError("no interview goes on", hint="--share --plan FILE shows the prompts of a plan")
+
+
+def followed(language: Language, interview_id: str) -> tuple[Plan | None, int]:
+    """Its plan, None once it is over, and the question that is asked now."""
+    with open_progress(language) as store:
+        for kept in store.interviews():
+            if kept.id == interview_id and kept.finished is None:
+                return from_json(kept.state["record"]).plan, int(kept.state["place"])
+    return None, 0
 
 
 def next_place(word: str, place: int, count: int) -> int:

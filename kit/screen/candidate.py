@@ -30,20 +30,32 @@ class Room:
     """What a mock needs from outside; `start` and `grade` raise KitError for what the candidate has to put right.
 
     `save` is called with every change before it is on the screen. `start` writes the starter of a question and gives
-    its path; `grade` holds a file (empty: the one that was written) against its question and gives what `--json` says.
+    its path, and whether it was not there before; `grade` holds a file (empty: the one that was written) against its
+    question and gives what `--json` says.
     """
 
     draw: Callable[[ItemRecord], Draw]
     clock_s: Callable[[], float]
     save: Callable[[Mock], None]
-    start: Callable[[str], str]
+    start: Callable[[str], tuple[str, bool]]
     grade: Callable[[str, str], Mapping[str, Any]]
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    clock_s: Callable[[], float]
+    since: float
+
+    def lap(self) -> float:
+        """Seconds since the last lap."""
+        before, self.since = self.since, self.clock_s()
+        return self.since - before
 
 
 def hold(page: Page, mock: Mock, room: Room) -> Mock:
     """Runs a mock to its end, or until it is left; the end of the input leaves it."""
     room.save(mock)
-    since = room.clock_s()
+    watch = Stopwatch(room.clock_s, room.clock_s())
     is_told = False
     while mock.phase not in ("left", "over"):
         if mock.phase == "choosing":
@@ -55,10 +67,8 @@ def hold(page: Page, mock: Mock, room: Room) -> Mock:
             show_item(page, mock)
             continue
         line = read_line(page, prompt(mock))
-        now = room.clock_s()
-        before = pass_time(mock, now - since)
-        since = now
-        after = leave(before) if line is None else outside(page, reply(before, line), room)
+        before = pass_time(mock, watch.lap())
+        after = leave(before) if line is None else outside(page, reply(before, line), room, watch)
         room.save(after)
         show_change(page, before, after)
         mock = after
@@ -73,19 +83,22 @@ def prompt(mock: Mock) -> str:
     return f"{'-' if mock.seconds_left <= -0.5 else ''}{minutes}:{seconds:02d} {PROMPT}"
 
 
-def outside(page: Page, mock: Mock, room: Room) -> Mock:
-    """What a line asked for that is not the machine's to do: an editor, a file, a grade."""
+def outside(page: Page, mock: Mock, room: Room, watch: Stopwatch) -> Mock:
+    """What a line asked for that is not the machine's to do: an editor, a file, a grade. Its time is the question's."""
     try:
         if mock.notice == "edit":
             assert mock.quiz is not None or mock.phase == "following"
             written = mock.written if mock.phase == "following" or mock.quiz is None else mock.quiz.written
-            return edited(mock, edit("\n".join(written)))
+            text = edit("\n".join(written))
+            return edited(pass_time(mock, watch.lap()), text)
         if mock.notice == "start":
-            page.line(page.say("mock_written", path=room.start(mock.item.question_id)))
+            path, is_new = room.start(mock.item.question_id)
+            page.line(page.say("mock_written" if is_new else "mock_there", path=path))
         elif mock.notice == "grade":
             page.line(page.say("mock_grading", path=mock.wanted or mock.item.question_id), style="dim")
             page.file.flush()
-            return graded(mock, room.grade(mock.item.question_id, mock.wanted))
+            found = room.grade(mock.item.question_id, mock.wanted)
+            return graded(pass_time(mock, watch.lap()), found)
     except KitError as error:
         page.line("; ".join(filter(None, [error.message, error.hint])), style="yellow")
     return mock
@@ -244,7 +257,8 @@ def show_debrief_step(page: Page, before: Mock, after: Mock) -> None:
 # --- before and after ------------------------------------------------------------------------------------------------
 
 
-def show_plan(page: Page, plan: Plan) -> None:
+def show_plan(page: Page, plan: Plan, *, is_kept: bool = False) -> None:
+    """is_kept: whether an interview of it can be left and resumed."""
     parts = page.say("comma").join(
         page.say("mock_plan_part", part=word(page.language, "part_", part.name), minutes=f"{part.minutes:g}")
         for part in plan.parts
@@ -252,6 +266,8 @@ def show_plan(page: Page, plan: Plan) -> None:
     whole = sum(part.minutes for part in plan.parts)
     page.line(page.say("mock_plan", minutes=f"{whole:g}", parts=parts))
     page.line(page.say("mock_no_verdicts", seed=plan.seed), style="dim")
+    if is_kept:
+        page.line(page.say("mock_kept"), style="dim")
 
 
 def show_end(page: Page, mock: Mock, path: str) -> None:
@@ -261,7 +277,7 @@ def show_end(page: Page, mock: Mock, path: str) -> None:
     for part in mock.record.parts:
         said = card_say(page.language, "time_of", used=clock(part.seconds_used, page.language),
                         planned=card_say(page.language, "minutes", minutes=f"{part.minutes:g}"))  # fmt: skip
-        page.line(f"{word(page.language, 'part_', part.name)}: {said}", indent="  ")
+        page.line(f"{word(page.language, 'part_', part.name)}{page.say('colon')}{said}", indent="  ")
     page.unbroken(page.say("mock_card", path=path), style="dim")
 
 

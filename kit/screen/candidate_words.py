@@ -11,7 +11,7 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
     },
     "mock_clock": {"en": "{left} left of this part's {planned}", "zh": "本部分 {planned} 分钟，还剩 {left}"},
     "mock_over_time": {"en": "this part is {over} over its time", "zh": "本部分已超时 {over}"},
-    "mock_keys": {"en": "p pause, part next part, q leave (kept)", "zh": "p 暂停，part 下一部分，q 离开（会保存）"},
+    "mock_keys": {"en": "p pause, part next part, q leave", "zh": "p 暂停，part 下一部分，q 离开"},
     "mock_taken": {"en": "Taken down.", "zh": "已记下。"},
     "mock_follow_up": {"en": "A follow-up", "zh": "追问"},
     "mock_ask_follow_up": {
@@ -23,6 +23,10 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
         "zh": "w 写出起始代码，g 文件 评分，d 完成，? 提示，s 跳过",
     },
     "mock_written": {"en": "Written: {path}. Edit it, then g.", "zh": "已写到 {path}。改好后输入 g。"},
+    "mock_there": {
+        "en": "{path} is there already and stays as it is. Edit it, then g.",
+        "zh": "{path} 已经存在，没有改动。改好后输入 g。",
+    },
     "mock_not_graded": {
         "en": "Nothing has been graded yet; g FILE grades, s skips.",
         "zh": "还没有评过分；g 文件 评分，s 跳过。",
@@ -38,8 +42,8 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
     "mock_your_answer": {"en": "Your answer", "zh": "你的回答"},
     "mock_our_answer": {"en": "What a strong answer says", "zh": "好的回答会说"},
     "mock_ask_compare": {
-        "en": "Did yours say it? y yes, n no, q leave (kept)",
-        "zh": "你说到了吗？y 是，n 否，q 离开（会保存）",
+        "en": "Did yours say it? y yes, n no, q leave",
+        "zh": "你说到了吗？y 是，n 否，q 离开",
     },
     "mock_left": {"en": "Kept. To go on: {command}", "zh": "已保存。继续：{command}"},
     "mock_not_kept": {"en": "Left; nothing is kept (--no-save).", "zh": "已离开；没有保存（--no-save）。"},
@@ -54,6 +58,11 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
         "en": "What was right is told at the end. Seed {seed}.",
         "zh": "对错在最后公布。种子 {seed}。",
     },
+    "mock_kept": {
+        "en": "Every line is kept; you may leave and go on with --resume.",
+        "zh": "每一行都会保存；可以随时离开，用 --resume 继续。",
+    },
+    "share_over": {"en": "The interview is over.", "zh": "面试结束了。"},
     "share_keys": {
         "en": "Enter next, b back, a number, q quit",
         "zh": "回车下一题，b 上一题，输入题号跳转，q 退出",
