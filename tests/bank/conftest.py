@@ -192,7 +192,7 @@ class BankBuilder:
         if change is not None:
             change(values)
         self.write(f"questions/{question_id}.yaml", as_yaml(values))
-        self.write(f"questions/{topic}/README.md", "# A topic\n")
+        self.readme(topic)
         if kind == "code":
             self.write(f"questions/{question_id}.py", STARTER)
             self.write(f"questions/{topic}/test_{slug}.py", CHECKS)
@@ -201,6 +201,16 @@ class BankBuilder:
             self.write(f"reference/{question_id}.variants/two.py", ANSWER + "\n\nUNUSED = 1\n")
             self.mutants(question_id)
         return question_id
+
+    def readme(self, topic: str) -> None:
+        """The topic's README, which names every question that the topic has by now."""
+        slugs = [path.stem for path in sorted((self.root / "questions" / topic).glob("*.yaml"))]
+        english = "\n".join(f"{number}. `{slug}`: a part." for number, slug in enumerate(slugs, 1))
+        chinese = "\n".join(f"{number}. `{slug}`：一部分。" for number, slug in enumerate(slugs, 1))
+        self.write(
+            f"questions/{topic}/README.md",
+            f"# A topic\n\n## In this order\n\n{english}\n\n## 中文说明\n\n建议的顺序：\n\n{chinese}\n",
+        )
 
     def mutants(self, question_id: str, change: Change | None = None) -> None:
         values = copy.deepcopy(MUTANTS)

@@ -103,18 +103,23 @@ def test_a_topic_says_what_it_is(build) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "finding"),
+    ("old", "new", "finding"),
     [
-        (b"# A topic \n\ttail\t\n", [":1: trailing blanks; remove them", ":2: trailing blanks; remove them"]),
-        (b"# A topic\r\nx\r\n", [":1: the line ends in CR; save the file with LF line ends"]),
-        (b"# A topic", [":1: no newline at the end of the file; end the last line"]),
-        (b"\n", [": empty file; write it or remove it"]),
-        (b"\n\xff\n", [":2: not UTF-8 text (byte 0xff)"]),
+        (
+            b"# A topic\n\n",
+            b"# A topic \n\ttail\t\n",
+            [":1: trailing blanks; remove them", ":2: trailing blanks; remove them"],
+        ),
+        (b"\n", b"\r\n", [":1: the line ends in CR; save the file with LF line ends"]),
+        ("一部分。\n".encode(), "一部分。".encode(), [":11: no newline at the end of the file; end the last line"]),
+        (None, b"\n", [": empty file; write it or remove it"]),
+        (b"# A topic\n\n", b"# A topic\n\xff\n", [":2: not UTF-8 text (byte 0xff)"]),
     ],
 )
-def test_blanks_that_nobody_sees(build, content: bytes, finding: list[str]) -> None:
+def test_blanks_that_nobody_sees(build, old: bytes | None, new: bytes, finding: list[str]) -> None:
     build.question("choice")
-    build.write("questions/topic/README.md", content)
+    readme = build.root / "questions/topic/README.md"
+    readme.write_bytes(readme.read_bytes().replace(old, new) if old else new)
     assert found(build) == [f"questions/topic/README.md{each}" for each in finding]
 
 

@@ -15,6 +15,7 @@ from kit.bank.lint.habits import habit_findings
 from kit.bank.lint.links import cycle_findings, link_findings
 from kit.bank.lint.options import option_findings
 from kit.bank.lint.programs import program_findings
+from kit.bank.lint.readmes import readme_findings
 from kit.bank.lint.sources import source_findings
 from kit.bank.lint.texts import text_findings
 from kit.bank.load import question_problems
@@ -49,6 +50,7 @@ def lint(bank: Bank, question_ids: Iterable[str] | None = None) -> list[Finding]
         findings += code_findings(bank, entry)
     if question_ids is None:
         findings += file_findings(bank)
+        findings += readme_findings(bank)
         findings += cycle_findings(entries)
         findings += habit_findings(entries)
     return sorted(set(findings))
