@@ -1,4 +1,7 @@
-"""A topic's README says in English and in Chinese in which order its questions come, and forgets none."""
+"""A topic's README says in English and in Chinese in which order to study, the same in both.
+
+A question may be left out by both: adding one changes no file that is there.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +36,16 @@ def readme_findings(bank: Bank) -> Iterator[Finding]:
         if not text.strip():
             continue
         english, chinese = parts(text)
-        yield from order_findings(shown, "English", english, topic, known)
-        if any(CHINESE.search(line) for _, line in chinese[1:]):
-            yield from order_findings(shown, "Chinese", chinese, topic, known)
-        else:
+        yield from name_findings(shown, "English", english, topic, known)
+        if not any(CHINESE.search(line) for _, line in chinese[1:]):
             yield Finding(shown, 0, "no Chinese section", "say the same in Chinese, below a heading `## 中文说明`")
+            continue
+        yield from name_findings(shown, "Chinese", chinese, topic, known)
+        orders = {"English": own(english, topic, known), "Chinese": own(chinese, topic, known)}
+        for language, order in orders.items():
+            for slug in sorted(set().union(*orders.values()) - order):
+                advice = "name it in the numbered item where a learner should come to it"
+                yield Finding(shown, 0, f"the {language} order lacks `{slug}`", advice)
 
 
 def parts(text: str) -> tuple[list[Line], list[Line]]:
@@ -49,25 +57,23 @@ def parts(text: str) -> tuple[list[Line], list[Line]]:
     return lines, []
 
 
-def order_findings(
+def name_findings(
     shown: str, language: str, lines: list[Line], topic: str, known: Collection[str]
 ) -> Iterator[Finding]:
     """The order is what numbered items name in backticks: slugs of the topic, topics, ids of other topics."""
     topics = {question_id.split("/")[0] for question_id in known}
-    ordered: set[str] = set()
     for number, name in named(lines):
-        question_id = name if "/" in name else f"{topic}/{name}"
-        if question_id not in known and name not in topics:
+        if (name if "/" in name else f"{topic}/{name}") not in known and name not in topics:
             yield Finding(shown, number, f"the {language} order names `{name}`, {unknown_name(name, topic, known)}")
         elif name.startswith(f"{topic}/"):
             slug = name.removeprefix(f"{topic}/")
             yield Finding(shown, number, f"names `{name}`, a question of its own topic", f"write `{slug}`")
-        ordered.add(question_id)
-    for question_id in known:
-        if question_id.startswith(f"{topic}/") and question_id not in ordered:
-            slug = question_id.removeprefix(f"{topic}/")
-            advice = "name it in the numbered item where a learner should come to it"
-            yield Finding(shown, 0, f"the {language} order lacks `{slug}`", advice)
+
+
+def own(lines: list[Line], topic: str, known: Collection[str]) -> set[str]:
+    """Slugs of the topic's questions that an order names."""
+    names = {name if "/" in name else f"{topic}/{name}" for _, name in named(lines)}
+    return {name.removeprefix(f"{topic}/") for name in names if name in known and name.startswith(f"{topic}/")}
 
 
 def named(lines: list[Line]) -> Iterator[tuple[int, str]]:
