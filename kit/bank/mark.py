@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 LETTERS = "abcdefghi"
 YES = {"y", "yes", "是", "有", "对"}
+SLIPS = {
+    "slip_unit": "right in {}, and you wrote {}",
+    "slip_bits": "8 times too large: bits for bytes",
+    "slip_bytes": "8 times too small: divided by 8 as if bytes were bits",
+}
 NO = {"n", "no", "否", "没有", "不", "不对"}
 
 
@@ -27,7 +32,8 @@ class Mark:
     """`expected` and `got` as a person reads them: letters of shown positions, or a number with its unit.
 
     `chosen` are the indices in the file of what was picked, in the order typed; empty for numbers.
-    `note` says what probably went wrong, where that can be told; empty otherwise.
+    `note` says what probably went wrong, where that can be told; empty otherwise. Of a number `slip` is the same in
+    parts: ("slip_unit", the unit meant, the one written), ("slip_bits",) or ("slip_bytes",).
     """
 
     is_right: bool
@@ -35,6 +41,7 @@ class Mark:
     got: str
     chosen: tuple[int, ...] = ()
     note: str = ""
+    slip: tuple[str, ...] = ()
 
 
 def mark(draw: Draw, typed: str) -> Mark:
@@ -129,8 +136,9 @@ def mark_number(draw: Draw, question: NumberQuestion, typed: str) -> Mark:
     assert draw.answer is not None, "a drawn number question has its answer"
     number = read_number(typed, question.unit)
     is_right = is_close(number.value, draw.answer, question.tolerance)
-    note = "" if is_right else slip(number, draw.answer, question)
-    return Mark(is_right, shown_answer(question, draw.answer), shown_answer(question, number.value), (), note)
+    found = () if is_right else slip(number, draw.answer, question)
+    note = SLIPS[found[0]].format(*found[1:]) if found else ""
+    return Mark(is_right, shown_answer(question, draw.answer), shown_answer(question, number.value), (), note, found)
 
 
 def is_close(got: int | float, expected: int | float, tolerance: float) -> bool:
@@ -139,18 +147,18 @@ def is_close(got: int | float, expected: int | float, tolerance: float) -> bool:
     return abs(got - expected) <= slack
 
 
-def slip(number: TypedNumber, expected: int | float, question: NumberQuestion) -> str:
-    """The unit that was probably mistaken, where the same figure is right in another one."""
+def slip(number: TypedNumber, expected: int | float, question: NumberQuestion) -> tuple[str, ...]:
+    """The unit that was probably mistaken, where the same figure is right in another one, as in `Mark.slip`."""
     dimension = units.unit_named(question.unit).dimension
     written = number.unit or question.unit
     for unit in units.UNITS.values():
         if unit.dimension == dimension:
             value = units.convert(number.figure, unit.name, dimension)
             if value and is_close(value, expected, question.tolerance):
-                return f"right in {unit.name}, and you wrote {written}"
+                return ("slip_unit", unit.name, written)
     if dimension == "B" and number.value:
         if is_close(number.value / 8, expected, question.tolerance):
-            return "8 times too large: bits for bytes"
+            return ("slip_bits",)
         if is_close(number.value * 8, expected, question.tolerance):
-            return "8 times too small: divided by 8 as if bytes were bits"
-    return ""
+            return ("slip_bytes",)
+    return ()

@@ -44,9 +44,9 @@ class Page:
     def width(self) -> int:
         return self.console.width
 
-    def say(self, key: str, **values: object) -> str:
+    def say(self, key: str, *parts: object, **values: object) -> str:
         """A phrase of the screens in this page's language."""
-        return self.readable(say(self.language, key, **values))
+        return self.readable(say(self.language, key, *parts, **values))
 
     def readable(self, text: str) -> str:
         return self.terminal.readable(text)

@@ -25,6 +25,7 @@ from kit.screen.question import (
     show_task,
     show_what_happens,
     tolerance,
+    unit_wanted,
     weight,
 )
 from kit.screen.wrap import Prose, padded, widest
@@ -162,6 +163,8 @@ def complaint(page: Page, quiz: Quiz) -> str:
         return page.say("accepted_point")
     if quiz.phase == "weighing":
         return page.say("accepted_confidence")
+    if page.language != "en" and quiz.asked.question.kind == "number":
+        return unit_wanted(page, quiz.asked.question)
     if page.language == "en" or not options:
         return quiz.complaint
     phrase = "accepted_order" if quiz.asked.question.kind == "order" else "accepted"
@@ -208,8 +211,8 @@ def show_verdict(page: Page, outcome: Outcome) -> None:
     if given is not None and outcome.verdict != "marked":
         page.line(page.say("your_answer", given=given.got))
         page.line(page.say("right_answer", answer=given.expected + tolerated(page, outcome)))
-        if given.note and outcome.draw.question.kind == "number":
-            page.line(given.note)
+        if given.slip:
+            page.line(page.say(*given.slip))
         elif outcome.verdict == "wrong" and outcome.draw.question.kind == "order":
             placed = sum(index == place for place, index in enumerate(given.chosen))
             page.line(page.say("in_place", placed=placed, count=len(given.chosen)))

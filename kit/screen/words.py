@@ -107,6 +107,12 @@ WORDS: dict[str, dict[Language, str]] = {
         "en": "letters a to {last}, or numbers 1 to {count}",
         "zh": "可以用字母 a 到 {last}，或数字 1 到 {count}",
     },
+    "slip_unit": {"en": "right in {}, and you wrote {}", "zh": "单位换成 {} 就对了，而你写的是 {}"},
+    "slip_bits": {"en": "8 times too large: bits for bytes", "zh": "是正确答案的 8 倍：把 bit 当成了字节"},
+    "slip_bytes": {
+        "en": "8 times too small: divided by 8 as if bytes were bits",
+        "zh": "是正确答案的 1/8：把字节当成 bit，多除了一个 8",
+    },
     "accepted_order": {
         "en": "every letter from a to {last} once, first to last",
         "zh": "字母 a 到 {last} 各写一次，按先后顺序",
@@ -190,5 +196,5 @@ WORDS: dict[str, dict[Language, str]] = {
 }
 
 
-def say(language: Language, key: str, **values: object) -> str:
-    return WORDS[key][language].format(**values)
+def say(language: Language, key: str, *parts: object, **values: object) -> str:
+    return WORDS[key][language].format(*parts, **values)

@@ -81,6 +81,22 @@ def test_a_wrong_number_says_what_was_mistaken(monkeypatch: pytest.MonkeyPatch) 
     assert "right in GB, and you wrote GiB" in shown
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("abc", "不计分：请带单位，例如 12 GB、11.2 GiB 或 1.2e10 B"),
+        ("5", "不计分：请带单位，例如 12 GB、11.2 GiB 或 1.2e10 B"),
+        ("12 GiB", "单位换成 GB 就对了，而你写的是 GiB"),
+        ("96 GB", "是正确答案的 8 倍：把 bit 当成了字节"),
+        ("1.5 GB", "是正确答案的 1/8"),
+    ],
+)
+def test_what_is_wrong_with_a_number_is_said_in_chinese(monkeypatch: pytest.MonkeyPatch, typed: str, said: str) -> None:
+    _, shown = played(monkeypatch, ["s", "s", typed], "zh")
+    assert "".join(said.split()) in "".join(shown.split())
+    assert not any(text in shown for text in ("is not a number", "of what?", "and you wrote", "times too"))
+
+
 def test_a_skipped_question_is_answered_too(monkeypatch: pytest.MonkeyPatch) -> None:
     _, shown = played(monkeypatch, ["s", "s", "s"])
     assert shown.count("the explanation") == 3
