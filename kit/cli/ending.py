@@ -27,9 +27,11 @@ def explain(error: Exception) -> int:
 
 
 def say(message: str, hint: str | None = None) -> int:
-    print(f"error: {message}", file=sys.stderr)
+    from kit.screen.grade import visible  # names of files and lines of them are not the kit's own words
+
+    print(f"error: {visible(message)}", file=sys.stderr)
     if hint:
-        print(f"hint: {hint}", file=sys.stderr)
+        print(f"hint: {visible(hint)}", file=sys.stderr)
     return USERS_MISTAKE
 
 

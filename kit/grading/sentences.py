@@ -10,6 +10,9 @@ from kit.world.failure import WorldError
 
 Frame = tuple[str, int, str, str]
 MOST_PRINTED = 4000  # characters of a rank's output that are kept
+_MOST_TOLD = 2000  # characters of what an exception says
+_MOST_LINES = 25
+_MOST_CALLS = 6  # at either end of a traceback
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 
@@ -17,10 +20,10 @@ def launch_failure(error: WorldError, solution: str = "") -> str:
     """The whole diagnosis; a crash's traceback holds the solution's own frames alone where there are any."""
     if error.kind == "refused" and error.frames:
         return error.message  # it names the line itself
-    if error.kind != "crash" or not solution:
+    if error.kind not in ("crash", "memory") or not solution:
         return str(error)
     frames = own_frames(error.frames, solution)
-    told = str(error) if not frames else "\n".join([error.message, *trace_lines(frames)])
+    told = str(error) if not frames else "\n".join([shortened(error.message), *trace_lines(frames)])
     return "\n".join([told, *_advice(error, solution)])
 
 
@@ -39,7 +42,17 @@ def own_frames(frames: Sequence[Frame], solution: str) -> list[Frame]:
     return [frame for frame in frames if os.path.realpath(frame[0]) == os.path.realpath(solution)]
 
 
+def shortened(message: str) -> str:
+    """The beginning of a message that would fill screens, and how long it was."""
+    begun = "\n".join(message.splitlines()[:_MOST_LINES])[:_MOST_TOLD]
+    return message if len(message) <= len(begun) + 1 else f"{begun} ... ({len(message):,} characters)"
+
+
 def trace_lines(frames: Sequence[Frame]) -> list[str]:
+    """As Python prints them; of a deep recursion only the first calls and the last."""
+    if len(frames) > 2 * _MOST_CALLS:
+        left = f"  ... {len(frames) - 2 * _MOST_CALLS} more calls ..."
+        return [*trace_lines(frames[:_MOST_CALLS]), left, *trace_lines(frames[-_MOST_CALLS:])]
     lines = []
     for file, number, function, text in frames:
         lines.append(f'  File "{os.path.basename(file)}", line {number}, in {function}')

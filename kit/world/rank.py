@@ -161,7 +161,7 @@ def _report(connection: Connection, error: BaseException, message: str | None) -
     header = {
         "op": "raised",
         "type": type(error).__name__,
-        "message": (message if message is not None else str(error))[:20_000],
+        "message": (message if message is not None else _text(error))[:20_000],
         "frames": frames[-MAX_FRAMES:],
         "kit_kind": str(getattr(error, "kit_kind", "")),
         "cause": _cause(error),
@@ -169,7 +169,15 @@ def _report(connection: Connection, error: BaseException, message: str | None) -
     connection.post(header)
 
 
+def _text(error: BaseException) -> str:
+    """What the error says; an error of the program may fail at that too."""
+    try:
+        return str(error)
+    except Exception as second:
+        return f"(its text cannot be told: __str__ raised {type(second).__name__})"
+
+
 def _cause(error: BaseException) -> str:
-    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+    if isinstance(error, MemoryError) or "can't allocate memory" in _text(error):
         return "memory"
     return ""

@@ -609,10 +609,10 @@ def test_every_rank_has_the_same_gradients(run):
 def test_global_state_is_left_alone(run):
     """Random numbers, the default dtype and the grad mode are as they would be without the wrapper."""
     for rank, returned in enumerate(run.ranks):
-        if not torch.equal(returned["draw"], run.expected["draw"]):
-            fail(f"rank {rank}: after training, torch.rand draws other numbers than it would without the wrapper")
         if returned["default_dtype"] != torch.float32 or not returned["grad_enabled"]:
             fail(f"rank {rank}: the default dtype or the grad mode was changed and not put back")
+        if not torch.equal(returned["draw"], run.expected["draw"]):
+            fail(f"rank {rank}: after training, torch.rand draws other numbers than it would without the wrapper")
 
 
 # --- parameters that only some ranks use, in three dtypes ---

@@ -79,6 +79,14 @@ def test_a_malformed_question_is_named_with_its_line(shardkit: Shardkit, bank: P
     assert ended.returncode == 2 and "not UTF-8" in ended.stderr
 
 
+def test_a_name_or_a_line_of_a_file_cannot_drive_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "a\x1b[2Jb.py").write_text("")
+    (tmp_path / "broken.py").write_text("x = '\x1b]0;title\x07\n")
+    for file, shown in (("absent.py", r"a\x1b[2Jb.py"), ("broken.py", r"\x1b]0;title\x07")):
+        _, told = start("grade", "dp/bucketed", file, cwd=tmp_path).communicate(timeout=60)
+        assert shown in told and "\x1b" not in told and "\x07" not in told
+
+
 def test_the_kit_s_own_fault_is_called_so_and_kept_in_a_file(tmp_path: Path) -> None:
     program = (
         "import sys, kit.cli.app, kit.cli\n"

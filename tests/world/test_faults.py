@@ -161,7 +161,10 @@ def test_the_same_error_on_all_ranks_is_told_once(failure):
 
 
 def test_an_exception_that_cannot_be_printed_still_ends_the_run(failure):
-    assert failure(programs.error_without_text).kind == "crash"
+    error = failure(programs.error_without_text)
+    assert (error.kind, error.exception_type) == ("crash", "Hostile")
+    assert error.site == line_of(programs.error_without_text, "raise Hostile")
+    says(error, "its text cannot be told: __str__ raised RuntimeError")
 
 
 def test_a_segmentation_fault_names_signal_and_line(failure):
