@@ -206,6 +206,7 @@ def test_every_phrase_is_used_and_none_is_missing() -> None:
         "hunt_wants_",
         "hunt_part_",
         "hunt_word_",
+        "slip_",
         "symptom_",
         "foretell_ask_",
         "foretell_how_",
