@@ -22,7 +22,7 @@ from kit.interview.record import ItemRecord, Plan, Record, from_json, to_json
 from kit.practice.selection import selection
 
 if TYPE_CHECKING:
-    from kit.cli.interviewer import Draws
+    from kit.cli.interviewer import Draws, Saves
     from kit.interview.candidate import Mock
     from kit.progress.records import InterviewRecord
     from kit.progress.store import Store
@@ -164,7 +164,7 @@ def lead(bank: Bank, store: Store | None, options: InterviewOptions, language: L
 
 
 def sit(bank: Bank, store: Store | None, options: InterviewOptions, language: Language) -> None:
-    from kit.cli.interviewer import Draws, default_name, new_record, require_card, write_card
+    from kit.cli.interviewer import Draws, Saves, default_name, new_record, require_card, write_card
     from kit.interview.candidate import begin
     from kit.screen import candidate as screen
     from kit.screen.page import Page
@@ -182,7 +182,7 @@ def sit(bank: Bank, store: Store | None, options: InterviewOptions, language: La
     page = Page(language)
     screen.show_plan(page, mock.record.plan, is_kept=store is not None)
     folder = Path()  # where the command was started
-    keeper = Keeper(bank, store)
+    keeper = Keeper(bank, store, Saves(store))
     room = screen.Room(
         draw=draws,
         clock_s=time.monotonic,
@@ -219,12 +219,13 @@ class Keeper:
 
     bank: Bank
     store: Store | None
+    saves: Saves
     told: set[str] | None = None  # ids of reviews
 
     def save(self, mock: Mock) -> None:
         if self.store is None:
             return
-        self.store.save_interview(saved(mock))
+        self.saves(saved(mock))
         if self.told is None:  # an earlier session may have been killed between the two
             self.told = {review.id for review in self.store.reviews()}
         for item in mock.items:

@@ -67,6 +67,19 @@ def saved(desk: Desk) -> InterviewRecord:
     return InterviewRecord(record.id, to_json(record.plan), state, record.started, now, record.finished)
 
 
+@dataclass(slots=True)
+class Saves:
+    """One window's saves of an interview: the first takes it over, and a later window is not written over."""
+
+    store: Store | None
+    last: datetime | None = None
+
+    def __call__(self, record: InterviewRecord) -> None:
+        if self.store is not None:
+            self.store.save_interview(record, over=self.last)
+            self.last = record.updated
+
+
 def hold_interview(
     page: Page, bank: Bank, store: Store | None, begun: Left, scorecard: Path | None, command: str
 ) -> Record:
@@ -79,11 +92,12 @@ def hold_interview(
 
     if scorecard is not None:
         require_card(scorecard)
+    saves = Saves(store)
     room = screen.Room(
         draw=Draws(bank),
         red_flags=Flags(bank, page.language),
         clock_s=time.monotonic,
-        save=lambda desk: store.save_interview(saved(desk)) if store is not None else None,
+        save=lambda desk: saves(saved(desk)),
         grade=lambda question_id, path: grade_inside(page, bank, question_id, path),
         require_card=lambda path: require_card(Path(path)) if path else None,
     )

@@ -104,9 +104,19 @@ class Store:
 
     # --- interviews -------------------------------------------------------------------------------------------
 
-    def save_interview(self, record: InterviewRecord) -> None:
-        """Replaces what was saved under this id before."""
+    def save_interview(self, record: InterviewRecord, over: datetime | None = None) -> None:
+        """Replaces what was saved under this id before.
+
+        over: when that was updated, as far as the caller knows. Raises KitError, and replaces nothing, where somebody
+        else has written since.
+        """
         with self._transaction():
+            kept = self._rows("SELECT updated FROM interviews WHERE id = ?", record.id) if over is not None else []
+            if over is not None and kept and kept[0][0] != to_text(over):
+                raise KitError(
+                    "this interview goes on in another window; the last line typed here is not kept",
+                    hint="go on there, or leave it there and use --resume",
+                )
             self._put_interview(record)
 
     def interviews(self) -> tuple[InterviewRecord, ...]:

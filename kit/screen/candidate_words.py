@@ -47,7 +47,7 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
     },
     "mock_left": {"en": "Kept. To go on: {command}", "zh": "已保存。继续：{command}"},
     "mock_not_kept": {"en": "Left; nothing is kept (--no-save).", "zh": "已离开；没有保存（--no-save）。"},
-    "mock_end": {"en": "{asked} questions, {score} on average.", "zh": "共 {asked} 题，平均 {score}。"},
+    "mock_end": {"en": "Questions asked: {asked}; {score} on average.", "zh": "共 {asked} 题，平均 {score}。"},
     "mock_card": {
         "en": "The scorecard, with answers and what to study next: {path}",
         "zh": "评分卡（含答案与下一步建议）：{path}",

@@ -24,7 +24,7 @@ def spawn(folder: Path, *arguments: str | Path, columns: int = 60, **changes: st
         env=environment(TERM="xterm-256color", **changes),
         encoding="utf-8",
         dimensions=(40, columns),
-        timeout=30,
+        timeout=120,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
+import pexpect
 import pytest
 from rich.cells import cell_len
 
@@ -182,14 +183,18 @@ def test_what_was_killed_before_its_review_was_written_gets_it_later_and_once(sh
         assert reviews() == [("links/ring", "skipped", 0.0, "interview")]
 
 
-def test_one_interview_may_go_on_in_two_windows(start: Start, plan: Path) -> None:
+def test_a_window_does_not_write_over_another_one(start: Start, plan: Path) -> None:
     first = start("interview", "--bank", "bank", "--plan", plan)
     first.expect_exact("> ")
     second = start("interview", "--bank", "bank", "--resume")
     second.expect_exact("> ")
-    for child in (first, second):
-        child.sendline("s")
-        child.expect_exact("> ")
+    first.sendline("s")
+    first.expect_exact("goes on in another window")
+    first.expect(pexpect.EOF)
+    first.close()
+    assert first.exitstatus == 2 and reviews() == []
+    second.sendline("s")
+    second.expect_exact("> ")
     assert reviews() == [("links/ring", "skipped", 0.0, "interview")]
 
 

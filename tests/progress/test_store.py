@@ -191,3 +191,17 @@ def test_any_review_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactor
             store.add_review(one)
         assert store.reviews() == tuple(sorted(reviews, key=lambda one: (one.asked_at, one.id)))
         assert set(store.cards()) == {one.question_id for one in reviews if one.moves_the_date}
+
+
+def test_an_interview_is_not_written_over_one_that_somebody_else_has_saved(tmp_path: Path) -> None:
+    moments = [datetime(2026, 12, 2, 9, minute, tzinfo=timezone.utc) for minute in range(4)]
+    records = [InterviewRecord("one", {}, {"place": number}, moments[0], now) for number, now in enumerate(moments)]
+    with open_store(tmp_path / "progress.sqlite3") as store, open_store(tmp_path / "progress.sqlite3") as other:
+        store.save_interview(records[0], over=moments[3])  # nothing was there
+        store.save_interview(records[1], over=moments[0])
+        other.save_interview(records[2])
+        with pytest.raises(KitError, match="goes on in another window"):
+            store.save_interview(records[3], over=moments[1])
+        assert [kept.state for kept in store.interviews()] == [{"place": 2}]
+        store.save_interview(records[3], over=moments[2])
+        assert [kept.state for kept in other.interviews()] == [{"place": 3}]
