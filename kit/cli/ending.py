@@ -14,6 +14,7 @@ from kit.cli import KITS_FAULT, USERS_MISTAKE
 from kit.errors import KitError
 
 REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
+EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
 def explain(error: Exception) -> int:
@@ -23,6 +24,8 @@ def explain(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno in REFUSALS:
         where = f"{error.filename}: " if error.filename else "output cannot be written: "
         return say(f"{where}{error.strerror}")
+    if isinstance(error, OSError) and error.errno in EXHAUSTED:
+        return say(f"the machine allows no more: {error.strerror}", "`ulimit -a` shows the limits of this shell")
     return own_fault(error)
 
 

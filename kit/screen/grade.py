@@ -184,7 +184,7 @@ def _show_line(page: Page, line: str) -> None:
         return
     text = page.readable(line)
     if len(text) + 2 > page.width:
-        text = "  " + _COLUMN.sub("  ", text.strip())
+        text = text[: len(text) - len(text.lstrip())] + _COLUMN.sub("  ", text.strip())
     page.print(Prose(Text(text), Text("  "), Text("      ")))
 
 

@@ -57,11 +57,17 @@ def mapped_bytes() -> int:
 def limit_rank(memory_limit_bytes: int, file_limit_bytes: int = 1 << 30) -> None:
     """Bound what this process may allocate beyond what it has, what it may write to files, and core dumps."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit_bytes, file_limit_bytes))
+    _limit(resource.RLIMIT_FSIZE, file_limit_bytes)
     used = mapped_bytes()
     if used:
-        ceiling = used + memory_limit_bytes
-        resource.setrlimit(resource.RLIMIT_AS, (ceiling, ceiling))
+        _limit(resource.RLIMIT_AS, used + memory_limit_bytes)
+
+
+def _limit(what: int, wanted: int) -> None:
+    """A limit that is tighter already, as `ulimit` or a cluster may have set it, stays as it is."""
+    hard = resource.getrlimit(what)[1]
+    ceiling = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(what, (ceiling, ceiling))
 
 
 def close_all_but(keep: set[int]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.cli.ending import explain
 from tests.cli.conftest import ROOT, Shardkit, environment
 
 
@@ -143,6 +145,12 @@ def test_ctrl_c_while_starting_is_quiet(tmp_path: Path) -> None:
             continue  # the interpreter was still importing its own modules, and says so in its own words
         assert process.returncode in (0, 130, -signal.SIGINT), errors
         assert process.returncode == -signal.SIGINT or "Traceback" not in errors
+
+
+def test_a_machine_that_gives_no_more_is_no_fault_of_the_kit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain(OSError(errno.EMFILE, "Too many open files", "/tmp/x")) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: the machine allows no more: Too many open files\n") and "fault" not in told
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")

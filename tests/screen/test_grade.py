@@ -109,6 +109,14 @@ the same inputs again: shardkit grade dp/bucketed mine.py --seed 7
     )
 
 
+def test_a_line_of_code_that_is_too_wide_stays_below_its_frame() -> None:
+    told = f'rank 0 raised KeyError\n  File "mine.py", line 3, in step\n    {"a  + " * 20}'
+    lines = shown(result(replace(FINISHES, verdict="failed", message=told), verdict="crashed")).splitlines()
+    at = lines.index('    File "mine.py", line 3, in step')
+    assert lines[at + 1].startswith("      a + ") or lines[at + 1].startswith("      a  + ")
+    assert lines[at + 2].startswith("      ") and all(len(line) <= 80 for line in lines)
+
+
 HANG = """rank 1 never called all_reduce #3 of group WORLD in which rank 0 waits (mine.py:41): rank 1 returned
   rank  state     operation      group  tensor            at
   0     waits in  all_reduce #3  WORLD  float64 [120, 7]  mine.py:41

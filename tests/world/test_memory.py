@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -182,3 +183,21 @@ Anonymous:             0 kB
 def test_shared_memory_is_counted_by_mapping():
     assert shared_bytes(SMAPS.splitlines(keepends=True), {11}) == (7 + 1 + 50 - 20) * 1024
     assert shared_bytes(SMAPS.splitlines(keepends=True), {11, 12, 13}) == 0
+
+
+def test_a_limit_that_is_tighter_already_stays_as_it_is():
+    """As after `ulimit -v` or under a batch system: the ranks start nevertheless, and get no more than they had."""
+    program = """
+        import resource
+        from kit.world.limits import limit_rank
+
+        given = {resource.RLIMIT_AS: 2 << 30, resource.RLIMIT_FSIZE: 1 << 20}
+        for what, ceiling in given.items():
+            resource.setrlimit(what, (ceiling, ceiling))
+        limit_rank(4 << 30)
+        assert all(resource.getrlimit(what) == (each, each) for what, each in given.items())
+        limit_rank(1 << 20)
+        assert resource.getrlimit(resource.RLIMIT_AS)[1] < 1 << 30
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
