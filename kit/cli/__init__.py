@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 from typing import NoReturn
 
 PASSED, NOT_PASSED, USERS_MISTAKE, KITS_FAULT = 0, 1, 2, 3
 INTERRUPTED = 130  # 128 + SIGINT
 BROKEN_PIPE = 141  # 128 + SIGPIPE
+INTERRUPTIONS = (INTERRUPTED, 128 + signal.SIGTERM, 128 + signal.SIGHUP)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -19,9 +23,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         code = run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:  # while the code below was already at work
         code = INTERRUPTED
-    if code == INTERRUPTED and sys.stderr.isatty():
+    if code in INTERRUPTIONS and sys.stderr.isatty():
         print(file=sys.stderr)  # the shell's prompt begins a line of its own
-    if code in (INTERRUPTED, BROKEN_PIPE):
+    if code in (*INTERRUPTIONS, BROKEN_PIPE):
         silence()
     if "torch" in sys.modules:
         leave_at_once(code)
@@ -38,6 +42,38 @@ def leave_at_once(code: int) -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """The exit code of a command that has printed all it had to say."""
+    with ended_as_by_ctrl_c() as signals:
+        code = outcome(arguments)
+    return 128 + signals[0] if signals else code
+
+
+@contextlib.contextmanager
+def ended_as_by_ctrl_c() -> Iterator[list[int]]:
+    """SIGTERM, or a terminal that is closed: what was begun is cleaned up. Yields the signals that came.
+
+    One that is ignored, as after nohup, stays so. A terminal may tell of its end twice, and the second time must not
+    disturb the cleaning up.
+    """
+    came: list[int] = []
+
+    def end(number: int, _: object) -> None:
+        came.append(number)
+        if number != signal.SIGHUP or came.count(number) == 1:
+            raise KeyboardInterrupt
+
+    caught = []
+    if threading.current_thread() is threading.main_thread():
+        caught = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
+    for number in caught:
+        signal.signal(number, end)
+    try:
+        yield came
+    finally:
+        for number in caught:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def outcome(arguments: list[str]) -> int:
     try:
         prepare_streams()
         gc.set_threshold(50_000)  # imports make very many objects and no garbage

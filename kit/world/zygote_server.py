@@ -41,6 +41,8 @@ def serve(sock: socket.socket, start: str) -> NoReturn:
     close_all_but({sock.fileno()})
     adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the deciding process's to handle
+    for number in (signal.SIGTERM, signal.SIGHUP):  # not what that process does about them, which we were forked from
+        signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # asks for stacks, and must not end a rank that is not ready for it
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_read, False)

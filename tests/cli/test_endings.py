@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -145,6 +146,54 @@ def test_ctrl_c_while_starting_is_quiet(tmp_path: Path) -> None:
             continue  # the interpreter was still importing its own modules, and says so in its own words
         assert process.returncode in (0, 130, -signal.SIGINT), errors
         assert process.returncode == -signal.SIGINT or "Traceback" not in errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_grade_that_is_ended_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "mine.py").write_text(
+        "import os, time\n\n"
+        "class DDPBucketed:\n"
+        "    def __init__(self, module, bucket_size_mb): ...\n"
+        "    def finish_gradient_synchronization(self): ...\n\n"
+        f"os.close(os.open({str(tmp_path / 'started')!r}, os.O_CREAT))\ntime.sleep(600)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kit", "grade", "dp/bucketed", "mine.py"],
+        cwd=tmp_path,
+        env=environment(TMPDIR=str(tmp_path / "temporary")),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (tmp_path / "started").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(number)
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 128 + number
+    assert list((tmp_path / "temporary").glob("shardkit-*")) == []
+
+
+def test_a_hangup_is_told_once_and_where_it_is_ignored_not_at_all(tmp_path: Path) -> None:
+    program = """
+        import signal, kit.cli
+
+        for before in (signal.SIG_DFL, signal.SIG_IGN):
+            signal.signal(signal.SIGHUP, before)
+            raised = 0
+            with kit.cli.ended_as_by_ctrl_c() as came:
+                for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGTERM, signal.SIGTERM):
+                    try:
+                        signal.raise_signal(number)
+                    except KeyboardInterrupt:
+                        raised += 1
+            assert signal.getsignal(signal.SIGHUP) == before and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+            print(raised, *map(int, came))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment())
+    assert (ended.stdout, ended.stderr) == ("3 1 1 15 15\n2 15 15\n", "")
 
 
 def test_a_machine_that_gives_no_more_is_no_fault_of_the_kit(capsys: pytest.CaptureFixture[str]) -> None:
