@@ -32,12 +32,16 @@ _SHARED = (b"/memfd:", b"/dev/shm/", b"/dev/zero", b"/SYSV", b"/[aio]")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One rank at one hold. peak_bytes: the most that it had since its previous hold, or since its start."""
+    """One rank at one hold. peak_bytes: the most that it had since its previous hold, or since its start.
+
+    beside_bytes: what was resident and is not counted as its own: files, and the kit's segments.
+    """
 
     rank: int
     label: str
     persistent_bytes: int
     peak_bytes: int
+    beside_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +101,16 @@ class Ledger:
     def __init__(self) -> None:
         self._readings: list[Reading] = []
         self._inside: dict[int, dict[str, Metering]] = {}
+        self._beside: dict[int, int] = {}
         self._reason = ""
 
     def add(self, reading: Reading) -> None:
         self._readings.append(reading)
+        self._beside[reading.rank] = reading.beside_bytes
+
+    def beside_bytes(self, rank: int) -> int:
+        """What was resident beside the rank's own at its latest hold."""
+        return self._beside.get(rank, 0)
 
     def give_up(self, reason: str) -> None:
         self._reason = self._reason or reason
@@ -131,7 +141,8 @@ def attach(loop: RunLoop) -> Ledger:
             answer |= {"type": "ValueError", "error": f"hold({label!r}): this rank was held there before; name it anew"}
         else:
             try:
-                ledger.add(read(state.rank, label, loop.pid(state.rank), loop.segments.inodes()))
+                beside = ledger.beside_bytes(state.rank)
+                ledger.add(read(state.rank, label, loop.pid(state.rank), loop.segments.inodes(), beside))
             except NotMeasured as problem:
                 ledger.give_up(problem.message)
         loop.reply(state.rank, answer, (), ())
@@ -149,8 +160,11 @@ def attach(loop: RunLoop) -> Ledger:
 # -- /proc --------------------------------------------------------------------------------------------------
 
 
-def read(rank: int, label: str, pid: int, kit_inodes: Collection[int] = ()) -> Reading:
-    """Count the pages of a process that stands still, and begin its next peak. Raises NotMeasured."""
+def read(rank: int, label: str, pid: int, kit_inodes: Collection[int] = (), beside_bytes: int = 0) -> Reading:
+    """Count the pages of a process that stands still, and begin its next peak. Raises NotMeasured.
+
+    beside_bytes: that of this rank's previous reading.
+    """
     if sys.platform != "linux":
         raise NotMeasured(f"memory is read from /proc, which {sys.platform} does not have")
     try:
@@ -163,10 +177,12 @@ def read(rank: int, label: str, pid: int, kit_inodes: Collection[int] = ()) -> R
         raise NotMeasured(f"memory cannot be read here: {error.filename}: {error.strerror}") from None
     if found is None:
         raise NotMeasured("memory cannot be read here: /proc says no high-water mark")
-    # What is resident now and not the rank's own was at most as much when the rank had most, for segments and files
-    # stay mapped: so the peak comes out a little low and never too high.
-    peak = int(found[1]) * 1024 - (resident - own)
-    return Reading(rank, label, own, max(own, peak))
+    beside = resident - own
+    # The mark is of all that is resident. Files and segments stay mapped, so there is more of them now than there was
+    # at the peak; but a kernel that runs short of memory takes pages of files away, and then there was more of them
+    # before. So the peak comes out a little low, and not too high.
+    peak = int(found[1]) * 1024 - max(beside, beside_bytes)
+    return Reading(rank, label, own, max(own, peak), beside)
 
 
 def _resident(folder: str, kit_inodes: Collection[int]) -> tuple[int, int]:

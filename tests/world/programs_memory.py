@@ -51,6 +51,19 @@ def keep_and_free():
     inside.hold("all freed")
 
 
+def pages_of_a_file_taken_away(path):
+    """What the kernel does to files when memory runs short, in the middle of a step that needs 8 MiB."""
+    warm()
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapping:
+        read = sum(mapping[:: mmap.PAGESIZE])
+        inside.hold("baseline")
+        passing = torch.ones(2 * MIB)
+        mapping.madvise(mmap.MADV_DONTNEED)
+        del passing
+        inside.hold("step")
+    return read
+
+
 def in_a_cycle():
     warm()
     inside.hold("baseline")

@@ -58,6 +58,14 @@ def test_a_peak_is_the_most_since_the_last_hold(zygote):
     assert peak["16 less"] == pytest.approx(72, abs=2)
 
 
+def test_pages_of_a_file_that_were_taken_away_are_in_no_peak(zygote, tmp_path):
+    file = tmp_path / "mapped"
+    file.write_bytes(bytes(24 * MIB))
+    found = World(1, zygote=zygote).run(programs.pages_of_a_file_taken_away, [str(file)]).memory
+    assert found.reading(0, "baseline").beside_bytes - found.reading(0, "step").beside_bytes > 20 * MIB
+    assert found.peak_growth_bytes(0, "step", since="baseline") / MIB == pytest.approx(8, abs=1)
+
+
 def test_garbage_is_not_kept(zygote):
     assert grown(World(1, zygote=zygote).run(programs.in_a_cycle).memory, 0, "garbage") == near(0)
 
