@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,18 @@ from hypothesis import settings
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("shardkit", deadline=None)
 settings.load_profile("shardkit")
+
+
+# For this run alone, not for a pytest that a test starts.
+os.environ.pop("PYTEST_ADDOPTS", None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signals_end_what_a_test_starts() -> None:
+    """Under nohup, or in the background of a shell, this process ignores them, and so would its children."""
+    for number, handler in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -31,6 +31,10 @@ def terminal() -> dict[str, str]:
     return {**kept, "COLUMNS": "80", "NO_COLOR": "1", "LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8"}
 
 
+QUIZ = "$ .venv/bin/shardkit quiz "
+TYPED = re.compile(r"^> (\S)$", flags=re.MULTILINE)
+
+
 def grade(arguments: list[str]) -> str:
     command = [sys.executable, "-c", "from kit.cli import main; main()", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT, env=terminal())
@@ -96,3 +100,24 @@ def test_sessions_are_what_the_commands_print(name: str, outputs: dict[str, str]
             assert without_numbers(block) == without_numbers(lead + outputs[command]), command
     if os.environ.get("SHARDKIT_UPDATE_README"):
         path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_the_quiz_is_what_it_asks_today(name: str) -> None:
+    """Word for word as far as the README shows it, with the answers that it shows."""
+    blocks = BLOCK.findall((ROOT / name).read_text(encoding="utf-8"))
+    (block,) = [block for block in blocks if block.startswith(QUIZ)]
+    command, session = block.split("\n", 1)
+    shown, cut = session.rsplit("\n\n", 1)
+    assert cut.startswith("[")
+    ended = subprocess.run(
+        [sys.executable, "-m", "kit", *shlex.split(command.split("shardkit ", 1)[1])],
+        input="".join(f"{typed}\n" for typed in TYPED.findall(shown)),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=ROOT,
+        env=terminal(),
+    )
+    today = "\n".join(line.rstrip() for line in ended.stdout.split("\n"))
+    assert today.startswith(shown + "\n"), today

@@ -76,6 +76,7 @@ def ended_as_by_ctrl_c() -> Iterator[list[int]]:
 def outcome(arguments: list[str]) -> int:
     try:
         prepare_streams()
+        require_working_directory()
         gc.set_threshold(50_000)  # imports make very many objects and no garbage
         # pydantic would look for plugins through every installed distribution, at each start.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
@@ -92,6 +93,16 @@ def outcome(arguments: list[str]) -> int:
         from kit.cli.ending import explain
 
         return explain(error)
+
+
+def require_working_directory() -> None:
+    """One that was deleted under the shell makes torch's libraries end the process."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        from kit.errors import KitError
+
+        raise KitError("the working directory is not there any more", "change into one that is (cd ..)") from None
 
 
 def prepare_streams() -> None:

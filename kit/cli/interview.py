@@ -164,7 +164,7 @@ def lead(bank: Bank, store: Store | None, options: InterviewOptions, language: L
 
 
 def sit(bank: Bank, store: Store | None, options: InterviewOptions, language: Language) -> None:
-    from kit.cli.interviewer import Draws, Saves, default_name, new_record, require_card, write_card
+    from kit.cli.interviewer import Draws, Saves, default_card, new_record, require_card, write_card
     from kit.interview.candidate import begin
     from kit.screen import candidate as screen
     from kit.screen.page import Page
@@ -177,6 +177,7 @@ def sit(bank: Bank, store: Store | None, options: InterviewOptions, language: La
     else:
         record = new_record(bank, planned(bank, options), options.candidate)
         mock = begin(replace(record, role="candidate"))
+    path = options.scorecard or default_card(mock.record)
     draws = Draws(bank)
     require_unchanged(draws, mock.record)
     page = Page(language)
@@ -195,7 +196,6 @@ def sit(bank: Bank, store: Store | None, options: InterviewOptions, language: La
         screen.show_left(page, again(options) if store is not None else "")
         return
     mock = replace(mock, record=replace(mock.record, finished=datetime.now(timezone.utc)))
-    path = options.scorecard or Path(default_name(mock.record))
     write_card(path, mock.record, bank, language)
     keeper.save(mock)
     screen.show_end(page, mock, str(path))

@@ -92,6 +92,7 @@ def hold_interview(
 
     if scorecard is not None:
         require_card(scorecard)
+    card = scorecard or default_card(begun.record)
     saves = Saves(store)
     room = screen.Room(
         draw=Draws(bank),
@@ -110,7 +111,7 @@ def hold_interview(
             screen.show_left(page, command)
         return desk.record
     desk = replace(desk, record=replace(desk.record, finished=datetime.now(timezone.utc)))
-    path = Path(desk.wanted) if desk.wanted else scorecard or Path(default_name(desk.record))
+    path = Path(desk.wanted) if desk.wanted else card
     write_card(path, desk.record, bank, page.language)
     room.save(desk)
     screen.show_end(page, desk, str(path))
@@ -205,6 +206,13 @@ def write_card(path: Path, record: Record, bank: Bank, language: Language) -> No
     write(path, make(record, bank, language))
 
 
-def default_name(record: Record) -> str:
-    """`scorecard-2026-12-02-1f3a9c0e.md`, in the working directory."""
-    return f"scorecard-{record.started:%Y-%m-%d}-{record.id[:8]}.md"
+def default_card(record: Record) -> Path:
+    """`scorecard-2026-12-02-1f3a9c0e.md`, in the working directory. KitError where that takes no files."""
+    from kit.grading.report import require_writable
+
+    path = Path(f"scorecard-{record.started:%Y-%m-%d}-{record.id[:8]}.md")
+    try:
+        require_writable(path)
+    except KitError as problem:
+        raise KitError(problem.message, hint="--scorecard FILE names another place for the scorecard") from None
+    return path

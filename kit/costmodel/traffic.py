@@ -162,6 +162,34 @@ def zero_plus_plus_bytes(
     return exact(parts[part]) if num_nodes is None else reduce_scatter_bytes(parts[part], num_nodes)
 
 
+def zero_plus_plus_inside_bytes(
+    num_params: int | float,
+    ranks_per_node: int,
+    quantized_weights: bool | int = True,
+    secondary_partition: bool | int = True,
+    quantized_gradients: bool | int = True,
+    part: str = "total",
+) -> int | float:
+    """Bytes that a rank sends to others of its node in a step of ZeRO-3 with qwZ, hpZ and qgZ switched on or off.
+
+    (g-1)/g of what the node gathers or exchanges, g its ranks, M = 2Ψ: forward M/2 with qwZ, M without; backward M
+    with hpZ, whose copy is of 16 bits, and as forward without; gradients M/4 with qgZ, M without. With the node's
+    share of `zero_plus_plus_bytes` forward adds up to a ring over all ranks. Scales of blocks are not counted.
+    `zero_plus_plus_inside_bytes(1e9, 8)` -> 7/8 x 1.75 x 2e9 = 3.0625e9.
+    Source: derived from ZeRO++, arXiv 2306.10209, section 3; the paper counts between nodes only.
+    """
+    one_of("part", part, ("forward", "backward", "gradients", "total"))
+    m_bytes = product(num_params, "bytes_per_param", 2)
+    weights = quotient(m_bytes, 2) if quantized_weights else m_bytes
+    parts = {
+        "forward": weights,
+        "backward": m_bytes if secondary_partition else weights,
+        "gradients": quotient(m_bytes, 4) if quantized_gradients else m_bytes,
+    }
+    parts["total"] = sum(parts.values())
+    return all_gather_bytes(parts[part], ranks_per_node)
+
+
 def secondary_partition_bytes(num_params: int | float, ranks_per_node: int) -> int | float:
     """What hpZ keeps on a rank beyond ZeRO-3: 2Ψ over the ranks of a node (ZeRO++, 3.2). `(1e9, 8)` -> 0.25e9."""
     return quotient(product(num_params, "bytes_per_param", 2), whole("ranks_per_node", ranks_per_node))

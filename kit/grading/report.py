@@ -52,15 +52,25 @@ def write(path: Path, text: str) -> None:
         raise KitError(f"{path} is a directory", "name a file")
     if path.exists() and not path.is_file():
         return _write_into(path, text)
+    part = _part(path, text)
+    try:
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise KitError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _part(path: Path, text: str) -> Path:
+    """A new file beside `path` with this text. KitError where there can be none."""
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o644)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
-        os.replace(part, path)
     except OSError as error:
         part.unlink(missing_ok=True) if part.exists() else None
         raise KitError(f"{path} cannot be written: {error.strerror}") from None
+    return part
 
 
 def _write_into(path: Path, text: str) -> None:
@@ -74,8 +84,10 @@ def _write_into(path: Path, text: str) -> None:
 
 
 def require_writable(path: Path) -> None:
-    """KitError now, and not after a grade, where a report could not be written."""
+    """KitError now, and not after a grade, where a report could not be written: it is tried."""
     if path.is_symlink() or path.is_dir():
         write(path, "")
     if not path.parent.is_dir():
         raise KitError(f"{path} cannot be written: there is no directory {path.parent}")
+    if path.is_file() or not path.exists():
+        _part(path, "").unlink()

@@ -73,12 +73,14 @@ def make_plan(
     whole = sum(shape.share for shape in shapes)
     used: set[str] = set()
     parts = []
+    begun, ended = 0.0, 0.0  # of the whole; in the plan in tenths of a minute, which add up to what was asked for
     for shape in shapes:
         of_part = shape.share / whole * minutes
+        begun, ended = ended, ended + of_part
         chosen = choose(shape, of_part, [header for header in wanted if header.id not in used], levels, used, rng)
         used |= {header.id for header in chosen}
         asked = tuple(Question(header.id, below(SEEDS, rng)) for header in chosen)
-        parts.append(PlanPart(shape.name, round(of_part, 1), asked))
+        parts.append(PlanPart(shape.name, round(round(ended, 1) - round(begun, 1), 1), asked))
     return Plan(seed, tuple(parts))
 
 

@@ -529,7 +529,7 @@ def test_state_is_broadcast_once(run):
 
 @TRAIN.check("traffic")
 def test_buckets_are_filled_up_to_the_cap(run):
-    """Buckets fill in reverse order of parameters(), and close before or upon passing the cap; a MB is 2**20 bytes."""
+    """Buckets fill in reverse order of parameters(), and close before or upon passing the cap."""
     if run.world_size == 1:
         return  # alone, a rank may leave the all_reduces out
     sizes = sizes_of(reversed(run.expected["means"][0].values()))

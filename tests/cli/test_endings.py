@@ -148,6 +148,22 @@ def test_ctrl_c_while_starting_is_quiet(tmp_path: Path) -> None:
         assert process.returncode == -signal.SIGINT or "Traceback" not in errors
 
 
+def test_a_working_directory_that_was_deleted_is_said(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    program = "import os, sys; os.rmdir(os.getcwd()); from kit.cli import main; main(sys.argv[1:])"
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "grade", "dp/bucketed", "/mine.py"],
+        cwd=tmp_path / "gone",
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        "error: the working directory is not there any more\nhint: change into one that is (cd ..)\n"
+    )
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_grade_that_is_ended_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "temporary").mkdir()

@@ -6,6 +6,7 @@ import json
 import shutil
 import signal
 import sqlite3
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pexpect
 import pytest
 from rich.cells import cell_len
 
-from tests.cli.conftest import ROOT, Shardkit
+from tests.cli.conftest import ROOT, Shardkit, environment
 from tests.cli.terminal import Start, press, screen, until
 
 PLAN = """\
@@ -186,8 +187,26 @@ def test_torch_is_not_imported_before_a_file_is_graded(
 def test_a_scorecard_that_cannot_be_written_is_said_before_the_interview(
     shardkit: Shardkit, interviews: tuple[str | Path, ...]
 ) -> None:
-    ended = shardkit(*interviews, "--scorecard", "nowhere/card.md")
-    assert ended.returncode == 2 and "nowhere" in ended.stderr and ended.stdout == ""
+    for path in ("nowhere/card.md", "/proc/card.md"):
+        for role in ("interviewer", "candidate"):
+            ended = shardkit(*interviews, "--role", role, "--scorecard", path)
+            assert ended.returncode == 2 and f"{path} cannot be written: " in ended.stderr and ended.stdout == ""
+
+
+def test_a_folder_that_takes_no_scorecard_is_said_before_the_interview(interviews: tuple[str | Path, ...]) -> None:
+    for role in ("interviewer", "candidate"):
+        ended = subprocess.run(
+            [sys.executable, "-m", "kit", *map(str, interviews), "--role", role],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            cwd="/dev/fd",
+            env=environment(),
+        )
+        assert ended.returncode == 2 and ended.stdout == "", ended.stdout
+        assert "scorecard-" in ended.stderr and "cannot be written" in ended.stderr
+        assert "hint: --scorecard FILE names another place" in ended.stderr
 
 
 def test_every_line_is_in_the_file_of_progress(

@@ -67,6 +67,20 @@ def test_one_rank_sends_nothing() -> None:
     assert traffic.zero_plus_plus_bytes(960, num_nodes=1) == 0
 
 
+def test_zero_plus_plus_inside_nodes_and_between_them_add_up_to_a_ring() -> None:
+    num_params, n, g = 960, 32, 8
+    for quantized in (True, False):
+        switches = {"quantized_weights": quantized, "secondary_partition": False, "quantized_gradients": quantized}
+        for part in ("forward", "backward"):
+            inside = traffic.zero_plus_plus_inside_bytes(num_params, g, part=part, **switches)
+            between = traffic.zero_plus_plus_bytes(num_params, num_nodes=n // g, part=part, **switches) / g
+            assert inside + between == collectives.all_gather_bytes(num_params * (1 if quantized else 2), n)
+    assert traffic.zero_plus_plus_inside_bytes(num_params, g, part="backward") == 7 / 8 * 2 * num_params
+    assert traffic.zero_plus_plus_inside_bytes(num_params, g, part="gradients") == 7 / 8 * 0.5 * num_params
+    assert traffic.zero_plus_plus_inside_bytes(num_params, g) == 7 / 8 * 1.75 * 2 * num_params
+    assert traffic.zero_plus_plus_inside_bytes(num_params, 1) == 0
+
+
 def test_zero_plus_plus_s_parts_one_by_one() -> None:
     """M = 2e9: each switch alone, and the share that the paper drops."""
     off = {"quantized_weights": False, "secondary_partition": False, "quantized_gradients": False}

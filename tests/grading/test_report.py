@@ -88,6 +88,15 @@ def test_what_cannot_be_written_is_known_before(tmp_path: Path, make: Callable[[
     assert not (folder / "elsewhere").exists()
 
 
+def test_that_a_folder_takes_no_files_is_known_before_and_trying_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(KitError, match=r"/proc/result\.json cannot be written: "):
+        require_writable(Path("/proc/result.json"))
+    require_writable(tmp_path / "result.json")
+    (tmp_path / "there.json").write_text("before")
+    require_writable(tmp_path / "there.json")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"there.json": "before"}
+
+
 def test_a_device_is_written_and_not_replaced(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)

@@ -190,14 +190,16 @@ def hsdp_lines(
 def quantized_lines(
     work: Working, inputs: dict[str, Input], dense: Number, n: int, k: int, ranks_per_node: int
 ) -> list[str]:
-    """ZeRO++ with qwZ, hpZ and qgZ: only what leaves a node, shared by its ranks; 16-bit parameters."""
+    """ZeRO++ with qwZ, hpZ and qgZ: inside a node, and what leaves it, shared by its ranks; 16-bit parameters."""
     nodes = evenly("dp x cp", n, "ranks_per_node", whole("ranks_per_node", ranks_per_node))
     inputs["ranks_per_node"] = ranks_per_node
     work.given(ranks_per_node=ranks_per_node, nodes=nodes)
+    inside = "microbatches * (ranks_per_node - 1) / ranks_per_node * (0.5 + 1 + 0.25) * 2 * dense_params"
+    work.line("dp_inside_bytes", inside, exact(k * traffic.zero_plus_plus_inside_bytes(dense, ranks_per_node)), "B")
     whole_node = traffic.zero_plus_plus_bytes(dense, num_nodes=nodes)
     formula = "microbatches * (nodes - 1) / nodes * (0.5 + 0.25) * 2 * dense_params / ranks_per_node"
     work.line("dp_between_bytes", formula, quotient(exact(k * whole_node), ranks_per_node), "B")
-    return ["dp_between_bytes"]
+    return ["dp_inside_bytes", "dp_between_bytes"]
 
 
 def tensor_line(
