@@ -51,6 +51,24 @@ def keep_and_free():
     inside.hold("all freed")
 
 
+def gaps_in_the_heap():
+    """Gaps of 1 to 8 MiB, then tensors that just fit into them, one after the other."""
+    warm()
+    first = torch.ones(4 * MIB)
+    del first  # from here on, malloc takes what is smaller from the heap
+    blocks, pins = [], []
+    for mib in range(1, 9):
+        blocks.append(torch.ones(mib * MIB // 4))
+        pins.append(torch.ones(MIB // 64))
+    blocks.clear()
+    inside.hold("baseline")
+    for mib in range(1, 9):
+        passing = torch.ones(mib * MIB // 4)
+        del passing
+    inside.hold("passed")
+    return len(pins)
+
+
 def pages_of_a_file_taken_away(path):
     """What the kernel does to files when memory runs short, in the middle of a step that needs 8 MiB."""
     warm()

@@ -58,6 +58,12 @@ def test_a_peak_is_the_most_since_the_last_hold(zygote):
     assert peak["16 less"] == pytest.approx(72, abs=2)
 
 
+def test_gaps_that_the_heap_has_are_in_no_peak(zygote):
+    found = World(1, zygote=zygote).run(programs.gaps_in_the_heap).memory
+    assert grown(found, 0, "passed") == near(0)
+    assert found.peak_growth_bytes(0, "passed", since="baseline") / MIB == pytest.approx(8, abs=1)
+
+
 def test_pages_of_a_file_that_were_taken_away_are_in_no_peak(zygote, tmp_path):
     file = tmp_path / "mapped"
     file.write_bytes(bytes(24 * MIB))
