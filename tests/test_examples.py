@@ -68,6 +68,10 @@ def test_result_has_the_documented_shape() -> None:
     for key in result["checks"][0]:
         assert f"`{key}`" in documented, f"docs/json.md does not mention {key!r} of a check"
     assert result["score"] == result["max_score"] > 0
+    example = json.loads(documented.split("```json\n")[1].split("```")[0])
+    assert set(example) == set(result) and set(example["checks"][0]) == set(result["checks"][0])
+    assert example["max_score"] == result["max_score"]
+    assert {check["name"] for check in example["checks"]} <= {check["name"] for check in result["checks"]}
 
 
 def test_world_serves_a_test_file_in_an_empty_directory(tmp_path: Path) -> None:
