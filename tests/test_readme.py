@@ -23,6 +23,8 @@ GRADE = "shardkit grade examples/"
 TIMELINE = "shardkit timeline "
 CALC = "shardkit calc "
 WORLD = "pytest -q test_exchange.py"
+QUIZ = "$ .venv/bin/shardkit quiz "
+TYPED = re.compile(r"^> (\S)$", flags=re.MULTILINE)
 
 
 def terminal() -> dict[str, str]:
@@ -31,13 +33,9 @@ def terminal() -> dict[str, str]:
     return {**kept, "COLUMNS": "80", "NO_COLOR": "1", "LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8"}
 
 
-QUIZ = "$ .venv/bin/shardkit quiz "
-TYPED = re.compile(r"^> (\S)$", flags=re.MULTILINE)
-
-
-def grade(arguments: list[str]) -> str:
+def shardkit(arguments: list[str], typed: str = "") -> str:
     command = [sys.executable, "-c", "from kit.cli import main; main()", *arguments]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT, env=terminal())
+    ended = subprocess.run(command, input=typed, capture_output=True, text=True, timeout=300, cwd=ROOT, env=terminal())
     return ended.stdout.rstrip()
 
 
@@ -82,7 +80,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         else:
             seed = re.findall(r"--seed (\d+)", block)
             again = ["--seed", seed[0]] if seed else []
-            today[command] = grade([*shlex.split(command.split("shardkit ", 1)[1]), *again])
+            today[command] = shardkit([*shlex.split(command.split("shardkit ", 1)[1]), *again])
     return today
 
 
@@ -110,14 +108,7 @@ def test_the_quiz_is_what_it_asks_today(name: str) -> None:
     command, session = block.split("\n", 1)
     shown, cut = session.rsplit("\n\n", 1)
     assert cut.startswith("[")
-    ended = subprocess.run(
-        [sys.executable, "-m", "kit", *shlex.split(command.split("shardkit ", 1)[1])],
-        input="".join(f"{typed}\n" for typed in TYPED.findall(shown)),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=ROOT,
-        env=terminal(),
-    )
-    today = "\n".join(line.rstrip() for line in ended.stdout.split("\n"))
+    typed = "".join(f"{line}\n" for line in TYPED.findall(shown))
+    printed = shardkit(shlex.split(command.split("shardkit ", 1)[1]), typed)
+    today = "\n".join(line.rstrip() for line in printed.split("\n"))
     assert today.startswith(shown + "\n"), today

@@ -164,20 +164,18 @@ def lead(bank: Bank, store: Store | None, options: InterviewOptions, language: L
 
 
 def sit(bank: Bank, store: Store | None, options: InterviewOptions, language: Language) -> None:
-    from kit.cli.interviewer import Draws, Saves, default_card, new_record, require_card, write_card
+    from kit.cli.interviewer import Draws, Saves, card_path, new_record, write_card
     from kit.interview.candidate import begin
     from kit.screen import candidate as screen
     from kit.screen.page import Page
 
-    if options.scorecard is not None:
-        require_card(options.scorecard)
     if options.is_resumed:
         assert store is not None
         mock = last_mock(store)
     else:
         record = new_record(bank, planned(bank, options), options.candidate)
         mock = begin(replace(record, role="candidate"))
-    path = options.scorecard or default_card(mock.record)
+    path = card_path(options.scorecard, mock.record)
     draws = Draws(bank)
     require_unchanged(draws, mock.record)
     page = Page(language)

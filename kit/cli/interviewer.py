@@ -90,9 +90,7 @@ def hold_interview(
     from kit.interview.interviewer import begin
     from kit.screen import interviewer as screen
 
-    if scorecard is not None:
-        require_card(scorecard)
-    card = scorecard or default_card(begun.record)
+    card = card_path(scorecard, begun.record)
     saves = Saves(store)
     room = screen.Room(
         draw=Draws(bank),
@@ -206,10 +204,13 @@ def write_card(path: Path, record: Record, bank: Bank, language: Language) -> No
     write(path, make(record, bank, language))
 
 
-def default_card(record: Record) -> Path:
-    """`scorecard-2026-12-02-1f3a9c0e.md`, in the working directory. KitError where that takes no files."""
+def card_path(wanted: Path | None, record: Record) -> Path:
+    """`wanted`, or else `scorecard-2026-12-02-1f3a9c0e.md` in the working directory. KitError where it cannot be."""
     from kit.grading.report import require_writable
 
+    if wanted is not None:
+        require_card(wanted)
+        return wanted
     path = Path(f"scorecard-{record.started:%Y-%m-%d}-{record.id[:8]}.md")
     try:
         require_writable(path)

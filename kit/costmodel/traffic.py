@@ -150,16 +150,9 @@ def zero_plus_plus_bytes(
     which the paper drops. Per rank: divide by the ranks of a node. `zero_plus_plus_bytes(1e9)` -> 1.5e9.
     Source: ZeRO++, arXiv 2306.10209, table of communication volume.
     """
-    one_of("part", part, ("forward", "backward", "gradients", "total"))
-    m_bytes = product(num_params, "bytes_per_param", 2)
-    weights = quotient(m_bytes, 2) if quantized_weights else m_bytes
-    parts = {
-        "forward": weights,
-        "backward": 0 if secondary_partition else weights,
-        "gradients": quotient(m_bytes, 4) if quantized_gradients else m_bytes,
-    }
-    parts["total"] = sum(parts.values())
-    return exact(parts[part]) if num_nodes is None else reduce_scatter_bytes(parts[part], num_nodes)
+    copied = 0 if secondary_partition else None
+    carried = _zero_plus_plus_part(num_params, quantized_weights, copied, quantized_gradients, part)
+    return exact(carried) if num_nodes is None else reduce_scatter_bytes(carried, num_nodes)
 
 
 def zero_plus_plus_inside_bytes(
@@ -178,16 +171,28 @@ def zero_plus_plus_inside_bytes(
     `zero_plus_plus_inside_bytes(1e9, 8)` -> 7/8 x 1.75 x 2e9 = 3.0625e9.
     Source: derived from ZeRO++, arXiv 2306.10209, section 3; the paper counts between nodes only.
     """
+    copied = 1 if secondary_partition else None
+    carried = _zero_plus_plus_part(num_params, quantized_weights, copied, quantized_gradients, part)
+    return all_gather_bytes(carried, ranks_per_node)
+
+
+def _zero_plus_plus_part(
+    num_params: int | float,
+    quantized_weights: bool | int,
+    copied: int | None,
+    quantized_gradients: bool | int,
+    part: str,
+) -> int | float:
+    """What a part's collectives carry, of M = 2 bytes a parameter; copied: M's in backward, None as in forward."""
     one_of("part", part, ("forward", "backward", "gradients", "total"))
     m_bytes = product(num_params, "bytes_per_param", 2)
     weights = quotient(m_bytes, 2) if quantized_weights else m_bytes
     parts = {
         "forward": weights,
-        "backward": m_bytes if secondary_partition else weights,
+        "backward": weights if copied is None else copied * m_bytes,
         "gradients": quotient(m_bytes, 4) if quantized_gradients else m_bytes,
     }
-    parts["total"] = sum(parts.values())
-    return all_gather_bytes(parts[part], ranks_per_node)
+    return parts[part] if part != "total" else sum(parts.values())
 
 
 def secondary_partition_bytes(num_params: int | float, ranks_per_node: int) -> int | float:

@@ -101,16 +101,14 @@ class Ledger:
     def __init__(self) -> None:
         self._readings: list[Reading] = []
         self._inside: dict[int, dict[str, Metering]] = {}
-        self._beside: dict[int, int] = {}
         self._reason = ""
 
     def add(self, reading: Reading) -> None:
         self._readings.append(reading)
-        self._beside[reading.rank] = reading.beside_bytes
 
     def beside_bytes(self, rank: int) -> int:
         """What was resident beside the rank's own at its latest hold."""
-        return self._beside.get(rank, 0)
+        return next((one.beside_bytes for one in reversed(self._readings) if one.rank == rank), 0)
 
     def give_up(self, reason: str) -> None:
         self._reason = self._reason or reason
