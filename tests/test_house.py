@@ -237,10 +237,9 @@ def test_no_file_carries_a_path_of_somebody_s_machine_or_a_registry() -> None:
 def test_torch_is_not_imported_before_it_is_needed(arguments: list[str]) -> None:
     program = (
         "import sys\n"
-        "from kit.cli import main\n"
+        "from kit.cli import run\n"
         "if sys.argv[1:]:\n"
-        "    try: main()\n"
-        "    except SystemExit as end: assert not end.code, end.code\n"
+        "    assert run(sys.argv[1:]) == 0\n"
         "assert 'torch' not in sys.modules, 'torch was imported'\n"
     )
     ended = subprocess.run(

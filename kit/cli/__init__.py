@@ -27,13 +27,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         print(file=sys.stderr)  # the shell's prompt begins a line of its own
     if code in (*INTERRUPTIONS, BROKEN_PIPE):
         silence()
-    if "torch" in sys.modules:
-        leave_at_once(code)
-    sys.exit(code)
+    leave_at_once(code)
 
 
 def leave_at_once(code: int) -> NoReturn:
-    """Everything is written and closed; taking torch apart, object by object, would cost most of a second."""
+    """Everything is written and closed; taking the modules apart, object by object, costs time (torch: a second)."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +25,7 @@ app = typer.Typer(
 
 def invoke(arguments: list[str]) -> int:
     """Runs one command and returns its exit code. Raises KitError for arguments that make no sense."""
-    command: Any = typer.main.get_command(app)
+    command: Any = typer.main.get_command(with_only(arguments[0]) if arguments else app)
     # What a usage error is called differs between releases of typer; they share the base of BadParameter.
     usage_error: Any = typer.BadParameter.__mro__[2]
     try:
@@ -38,6 +39,17 @@ def invoke(arguments: list[str]) -> int:
     except typer.Exit as ended:
         return ended.exit_code
     return 0
+
+
+def with_only(name: str) -> typer.Typer:
+    """The app with this command alone, where there is one of that name: building all of them takes a while."""
+    commands = app.registered_commands
+    called = [command for command in commands if name == (command.name or getattr(command.callback, "__name__", None))]
+    if not called:
+        return app
+    one = copy.copy(app)
+    one.registered_commands = called
+    return one
 
 
 def version(is_asked: bool) -> None:

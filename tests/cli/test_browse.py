@@ -163,8 +163,8 @@ def test_without_a_command_there_is_help(shardkit: Shardkit) -> None:
 )
 def test_a_command_imports_only_what_it_needs(arguments: list[str], absent: set[str]) -> None:
     program = (
-        "import sys\nfrom kit.cli import main\n"
-        "try: main(sys.argv[1:])\nexcept SystemExit as end: assert end.code == 0\n"
+        "import sys\nfrom kit.cli import run\n"
+        "assert run(sys.argv[1:]) == 0\n"
         "print(*sys.modules, sep='\\n', file=sys.stderr)"
     )
     ended = subprocess.run(
