@@ -124,6 +124,7 @@ class Session:
             screen.show_problem(self._page, error.message, error.hint)
             return
         screen.show_regrade(self._page, result, seconds=time.monotonic() - started, has_keys=self._has_keys)
+        self._regrader.zygote.gather()  # while the user thinks
 
     def _show_hint(self) -> None:
         from kit.screen import watch as screen

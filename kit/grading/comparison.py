@@ -35,10 +35,7 @@ class _Leaf:
     is_exact: bool
     kind: str
     eps: float
-
-    @property
-    def magnitude(self) -> float:
-        return _largest(self.expected)
+    magnitude: float  # the largest finite number that is expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +144,7 @@ def _tensor_pair(got: Any, expected: torch.Tensor, steps: tuple[Any, ...]) -> _L
         raise _Mismatch("dtype", steps, sentence, kind, _kind(got))
     is_inexact = expected.is_floating_point() or expected.is_complex()
     eps = torch.finfo(expected.dtype).eps if is_inexact else 0.0
-    return _Leaf(steps, got, expected, not is_inexact, kind, eps)
+    return _Leaf(steps, got, expected, not is_inexact, kind, eps, _largest(expected))
 
 
 def _number_pair(got: Any, expected: float, steps: tuple[Any, ...]) -> _Leaf:
@@ -157,7 +154,8 @@ def _number_pair(got: Any, expected: float, steps: tuple[Any, ...]) -> _Leaf:
     if is_exact and got != expected:
         raise _Mismatch("values", steps, f"is {got}, expected {expected}")
     pair = (torch.tensor(float(value), dtype=torch.float64) for value in (got, expected))
-    return _Leaf(steps, next(pair), next(pair), False, "", torch.finfo(torch.float64).eps)
+    eps, magnitude = torch.finfo(torch.float64).eps, abs(float(expected)) if math.isfinite(expected) else 0.0
+    return _Leaf(steps, next(pair), next(pair), False, "", eps, magnitude)
 
 
 def _kind(value: Any) -> str:
@@ -203,6 +201,11 @@ def _real(tensor: torch.Tensor) -> torch.Tensor:
 
 def _largest(tensor: torch.Tensor) -> float:
     values = _real(tensor)
+    if not values.numel():
+        return 0.0
+    largest = float(torch.linalg.vector_norm(values, math.inf))
+    if math.isfinite(largest):
+        return largest
     finite = values[values.isfinite()]
     return float(finite.abs().max()) if finite.numel() else 0.0
 
@@ -218,9 +221,11 @@ def _error(leaf: _Leaf, rtol: float, scale: float) -> _Error | None:
         distance = (_real(leaf.got) - _real(leaf.expected)).abs().clamp_min(1e-9)
         return _worst(leaf, torch.where(off, distance, 0.0))
     got, expected = _real(leaf.got), _real(leaf.expected)
+    allowed = max(rtol * leaf.magnitude, rtol * _FLOOR * scale)
+    if float(torch.linalg.vector_norm(got - expected, math.inf)) <= allowed:  # not where a NaN or infinity is in it
+        return None
     is_same = (got == expected) | (got.isnan() & expected.isnan())
     distance = torch.where(is_same, 0.0, (got - expected).abs()).nan_to_num(math.inf, math.inf)
-    allowed = max(rtol * leaf.magnitude, rtol * _FLOOR * scale)
     if not bool((distance > allowed).any()):
         return None
     if leaf.expected.is_complex():

@@ -17,14 +17,17 @@ from typing import Any
 # Brought in here so that they are loaded before sys.path is narrowed.
 from kit.grading import comparison as _comparison
 from kit.grading import diagnosis as _diagnosis
+from kit.grading import memory as _memory
+from kit.grading import on_rank as _on_rank
 from kit.grading import scenario as _scenario
 from kit.grading.forbidden import Refusals, look_around
 from kit.grading.interface import parse_interface, require_interface
+from kit.world import services as _services
 
 SOLUTION_NAME = "_shardkit_solution"
 CHECKS_NAME = "_shardkit_checks"
 PROGRAM_NAME = "_shardkit_program"
-_PRELOADED = (_comparison, _diagnosis, _scenario)
+_PRELOADED = (_comparison, _diagnosis, _memory, _on_rank, _scenario, _services)
 look_around()
 
 

@@ -27,6 +27,7 @@ from kit.grading import plugin
 from kit.grading.call_sites import suspicions
 from kit.grading.choices import MAX_SEED, require_choices
 from kit.grading.diagnosis import CheckFailed
+from kit.grading.forbidden import look_around
 from kit.grading.launches import Launch, Subject
 from kit.grading.preflight import Assignment, prepare
 from kit.grading.result import CheckResult, GradeResult, verdict_of
@@ -34,6 +35,7 @@ from kit.grading.scenario import Check, Run, check_of
 from kit.grading.sentences import is_not_written, launch_failure, own_frames, printed_by_ranks
 from kit.world import Zygote
 from kit.world.failure import NotMeasured, WorldError
+from kit.world.preload import preload
 
 # What pytest brings that a grade does not use and that costs time at every check.
 _UNUSED = ("cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "pastebin", "setuponly", "setupplan",
@@ -42,6 +44,8 @@ _UNUSED = ("cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "p
 
 def ranks_ready() -> Zygote:
     """Imports torch once and forks the process that ranks come from, before a seed is drawn."""
+    preload(("kit.grading.entry",))
+    look_around()  # again: the entry may have been imported before torch was
     return Zygote.fork(("kit.grading.entry",))
 
 

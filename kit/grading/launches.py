@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 import time
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kit.grading.scenario import Phase, Run, Scenario, derived_seed, draw_problem
 from kit.world import World, WorldError
+from kit.world.steps import Begun, attend
 
 if TYPE_CHECKING:
     from kit.world import Result, Zygote
+    from kit.world.steps import Steps
 
 # What a rank may see of the environment; what it needs of torch was settled before it was forked.
 _KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SYSTEMROOT")
 # After one of these, further launches would only cost the same time, memory or output again.
 _COSTLY = {"deadline": "ran out of time", "memory": "ran out of memory", "output": "printed too much"}
+_MOST_AHEAD, _RANKS_AHEAD = 3, 12
 _UNSUPPORTED = "is unsupported on gloo"
 
 
@@ -43,22 +47,104 @@ class Launch:
     duration_s: float = 0.0
 
 
+# subject, id of the scenario, world size, transport
+_Key = tuple[Subject, int, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A launch that checks will look at."""
+
+    subject: Subject
+    scenario: Scenario
+    world_size: int
+    transport: str
+
+    @property
+    def key(self) -> _Key:
+        return self.subject, id(self.scenario), self.world_size, self.transport
+
+
 @dataclass(slots=True)
 class Launches:
-    """Makes launches with one seed and keeps them."""
+    """Makes launches with one seed and keeps them.
+
+    Those that are planned are begun ahead, a few at a time, so that the machine's other cores are not idle while one
+    rank is alone or a check compares. What comes of them is the same: each is taken in its turn.
+    """
 
     seed: int
     zygote: Callable[[], Zygote]
-    _made: dict[tuple[Subject, int, int, str], Launch] = field(default_factory=dict)
+    _made: dict[_Key, Launch] = field(default_factory=dict)
+    _planned: list[Wanted] = field(default_factory=list)
+    _begun: dict[_Key, tuple[Begun[Launch], int]] = field(default_factory=dict)
+    _left_at: float = 0.0
     _broken: dict[Subject, str] = field(default_factory=dict)
     _costly: dict[Subject, str] = field(default_factory=dict)
     _compiled: dict[Path, bytes] = field(default_factory=dict)
 
-    def get(self, subject: Subject, scenario: Scenario, world_size: int, transport: str) -> Launch:
-        key = (subject, id(scenario), world_size, transport)
+    def plan(self, coming: Iterable[Wanted]) -> None:
+        """These will be asked for, in this order."""
+        self._planned = list({wanted.key: wanted for wanted in coming}.values())
+
+    def get(self, wanted: Wanted) -> Launch:
+        key = wanted.key
         if key not in self._made:
-            self._made[key] = self._launch(subject, scenario, world_size, transport)
+            away_s = time.monotonic() - self._left_at
+            for begun, _ in self._begun.values():
+                begun.unattended_s += away_s
+            try:
+                self._made[key] = self._finish(wanted)
+            finally:
+                self._left_at = time.monotonic()
         return self._made[key]
+
+    def close(self) -> None:
+        """End what was begun ahead and never asked for."""
+        for begun, _ in self._begun.values():
+            begun.close()
+        self._begun.clear()
+
+    def _finish(self, wanted: Wanted) -> Launch:
+        reason = self._reason_not_to(wanted)
+        if reason:
+            self._drop(wanted.key)
+            return Launch(reason=reason)
+        if wanted.key not in self._begun:
+            self._begin(wanted)
+        begun, _ = self._begun[wanted.key]
+        while not begun.is_done:
+            self._begin_ahead(wanted)
+            attend(one for one, _ in self._begun.values())
+        self._begin_ahead(wanted)
+        del self._begun[wanted.key]
+        if begun.error is not None:
+            raise begun.error
+        assert begun.value is not None
+        error = begun.value.error
+        if error is not None and error.kind in _COSTLY:
+            self._costly[wanted.subject] = f"it {_COSTLY[error.kind]} at world_size={wanted.world_size}"
+        return begun.value
+
+    def _begin(self, wanted: Wanted) -> None:
+        self._begun[wanted.key] = Begun(self._launch(wanted)), wanted.world_size
+
+    def _drop(self, key: _Key) -> None:
+        if key in self._begun:
+            self._begun.pop(key)[0].close()
+
+    def _begin_ahead(self, current: Wanted) -> None:
+        """The next ones of the plan, as long as few ranks live; one whose turn is far off would only be in the way."""
+        coming = (one for one in self._planned if one.key not in self._made and one.key != current.key)
+        for wanted in itertools.islice(coming, _MOST_AHEAD):
+            if wanted.key in self._begun:
+                continue
+            num_ranks = sum(size for begun, size in self._begun.values() if not begun.is_done)
+            # What may run on gloo is known once the switchboard's checks are done.
+            if wanted.transport != current.transport or num_ranks + wanted.world_size > _RANKS_AHEAD:
+                return
+            if not self._reason_not_to(wanted):
+                self._begin(wanted)
 
     def runs(self) -> list[Run]:
         """Those that came to their end, in the order in which they were made."""
@@ -69,35 +155,37 @@ class Launches:
         if proof == "values" or is_launch:
             self._broken.setdefault(subject, f"it fails on the switchboard at world_size={world_size}")
 
-    def _launch(self, subject: Subject, scenario: Scenario, world_size: int, transport: str) -> Launch:
-        reason = self._costly.get(subject, "")
-        if transport == "gloo":
-            reason = reason or self._broken.get(subject, "") or self._beyond_gloo(subject, scenario, world_size)
-        if reason:
-            return Launch(reason=reason)
+    def _reason_not_to(self, wanted: Wanted) -> str:
+        """Why it is of no use to make this launch; empty where it is."""
+        reason = self._costly.get(wanted.subject, "")
+        if wanted.transport == "gloo":
+            reason = reason or self._broken.get(wanted.subject, "") or self._beyond_gloo(wanted)
+        return reason
+
+    def _launch(self, wanted: Wanted) -> Steps[Launch]:
         started = time.monotonic()
         try:
-            return Launch(self._run(subject, scenario, world_size, transport), duration_s=time.monotonic() - started)
+            run = yield from self._run(wanted)
+            return Launch(run, duration_s=time.monotonic() - started)
         except WorldError as error:
-            if error.kind in _COSTLY:
-                self._costly[subject] = f"it {_COSTLY[error.kind]} at world_size={world_size}"
             return Launch(error=error, duration_s=time.monotonic() - started)
 
-    def _beyond_gloo(self, subject: Subject, scenario: Scenario, world_size: int) -> str:
+    def _beyond_gloo(self, wanted: Wanted) -> str:
         """What the switchboard took at this size and gloo lacks: no fault of the solution, so not tried there."""
-        seen = self._made.get((subject, id(scenario), world_size, "switchboard"))
+        seen = self._made.get(replace(wanted, transport="switchboard").key)
         findings = seen.run.findings if seen is not None and seen.run is not None else ()
         return next((f.message for f in findings if _UNSUPPORTED in f.message), "")
 
-    def _run(self, subject: Subject, scenario: Scenario, world_size: int, transport: str) -> Run:
+    def _run(self, wanted: Wanted) -> Steps[Run]:
         from kit.world.limits import hide_memory
 
+        scenario, world_size = wanted.scenario, wanted.world_size
         hide_memory()  # the whole problem is in it, also where ranks are not forks of this process
         problem = draw_problem(scenario, self.seed, world_size)
         services = scenario.services(problem, world_size) if scenario.services is not None else {}
         with tempfile.TemporaryDirectory(prefix="shardkit-", ignore_cleanup_errors=True) as empty:
             common: dict[str, Any] = {
-                "transport": transport,
+                "transport": wanted.transport,
                 "deadline_s": scenario.deadline_s,
                 "zygote": self.zygote(),
                 "services": services,
@@ -105,7 +193,8 @@ class Launches:
                 "cwd": empty,
                 "env": clean_environment(empty),
             }
-            results = self._phases(subject, scenario, scenario.launches(problem, world_size), world_size, common)
+            phases = scenario.launches(problem, world_size)
+            results = yield from self._phases(wanted.subject, scenario, phases, world_size, common)
         return Run(scenario, problem, results[-1], self.seed, services, tuple(results[:-1]))
 
     def _phases(
@@ -115,7 +204,7 @@ class Launches:
         phases: Generator[Phase, Result, None],
         world_size: int,
         common: dict[str, Any],
-    ) -> list[Result]:
+    ) -> Steps[list[Result]]:
         """Launch one phase after the other, in one shared directory where the scenario has one."""
         from kit.grading.entry import compiled, on_rank
 
@@ -131,7 +220,7 @@ class Launches:
         while phase is not None:
             seed = derived_seed(self.seed, scenario, world_size, f"ranks{len(results) or ''}")
             world = World(phase.world_size, seed=seed, faults=phase.faults, allow_killed=True, **common)
-            results.append(world.run(on_rank, _jobs(subject, code, phase, shared)))
+            results.append((yield from world.steps(on_rank, _jobs(subject, code, phase, shared))))
             try:
                 phase = phases.send(results[-1])
             except StopIteration:

@@ -5,6 +5,7 @@ Loaded in every pytest run of an environment that has shardkit, so it imports no
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -15,12 +16,12 @@ import pytest
 from kit.errors import KitError
 from kit.grading.choices import MAX_SEED, TRANSPORTS
 from kit.grading.diagnosis import CheckFailed
-from kit.grading.scenario import Run, check_of
+from kit.grading.scenario import Check, Run, check_of
 from kit.grading.sentences import launch_failure, printed_by_ranks
 from kit.world.failure import NotMeasured, WorldError
 
 if TYPE_CHECKING:
-    from kit.grading.launches import Launches, Subject
+    from kit.grading.launches import Launches, Subject, Wanted
     from kit.world import World, Zygote
 
 NAMES = ("shardkit", "kit.grading.plugin")
@@ -69,7 +70,25 @@ class Session:
             self.subjects[checks] = subject_of(checks, self.solution)
         return self.subjects[checks]
 
+    def wanted(self, checks: Path, check: Check, world_size: int, transport: str) -> Wanted:
+        from kit.grading.launches import Wanted
+
+        return Wanted(self.subject(checks), check.scenario, world_size, transport)
+
+    def plan(self, items: list[pytest.Item]) -> None:
+        """The launches that these tests will ask for."""
+        coming = []
+        for item in items:
+            check, run = check_of(getattr(item, "function", None)), _run_of(item)
+            if check is not None and isinstance(run, tuple):
+                with contextlib.suppress(KitError):  # nothing to hold the checks against: the test itself will say so
+                    coming.append(self.wanted(item.path, check, *run))
+        if coming:
+            self.launches.plan(coming)
+
     def close(self) -> None:
+        if self._launches is not None:
+            self._launches.close()
         if self._zygote is not None and not self._is_borrowed:
             self._zygote.close()
         self._zygote = None
@@ -144,6 +163,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: (files[item.path], _transport(item) == "gloo"))
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """The launches that are to come; not where pytest-xdist shares the tests out and each worker runs some of them."""
+    ours = session.config.stash[SESSION]
+    if not hasattr(session.config, "workerinput") and not session.config.option.collectonly:
+        ours.plan(session.items)
+
+
 def _run_of(item: pytest.Item) -> Any:
     """(world size, transport) of a check, None for any other test."""
     if check_of(getattr(item, "function", None)) is None:
@@ -216,7 +242,7 @@ def run(request: pytest.FixtureRequest) -> Run:
         pytest.fail("the fixture `run` belongs to functions marked with Scenario.check", pytrace=False)
     session = request.config.stash[SESSION]
     world_size, transport = request.param
-    launch = session.launches.get(session.subject(request.path), check.scenario, world_size, transport)
+    launch = session.launches.get(session.wanted(request.path, check, world_size, transport))
     request.node.stash[LAUNCH] = launch
     if launch.run is not None:
         return launch.run

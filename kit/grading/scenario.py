@@ -218,7 +218,7 @@ def drawing(seed: int, scenario: Scenario, world_size: int, purpose: str) -> Ite
     number = derived_seed(seed, scenario, world_size, purpose)
     dtype = torch.get_default_dtype()
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(number)
+        torch.default_generator.manual_seed(number)  # torch.manual_seed takes milliseconds to look for accelerators
         try:
             yield torch.Generator().manual_seed(number)
         finally:

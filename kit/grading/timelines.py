@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kit.errors import KitError
-from kit.grading.launches import Launch, Launches, Subject
+from kit.grading.launches import Launch, Launches, Subject, Wanted
 from kit.grading.preflight import Assignment
 from kit.grading.scenario import Run, Scenario
 from kit.world import Zygote
@@ -40,7 +40,7 @@ def launch_once(
     size = world_size if world_size is not None else max(chosen.world_sizes)
     subject = Subject(checks, assignment.solution.path.resolve(), assignment.interface, assignment.forbidden)
     try:
-        return chosen, size, Launches(seed, lambda: zygote).get(subject, chosen, size, "switchboard")
+        return chosen, size, Launches(seed, lambda: zygote).get(Wanted(subject, chosen, size, "switchboard"))
     except KitError:
         raise
     except Exception as error:

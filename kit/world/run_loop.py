@@ -20,6 +20,7 @@ from kit.world.failure import KINDS, Finding, WorldError
 from kit.world.limits import raise_descriptor_limit
 from kit.world.record import closing_findings, trace_of
 from kit.world.segments import SegmentTable
+from kit.world.steps import Steps, Wait
 from kit.world.strikes import Strikes
 from kit.world.switchboard import Switchboard
 from kit.world.trace import Trace
@@ -28,11 +29,12 @@ from kit.world.wire import Buffer, DeciderEnd, ProtocolError, close_quietly
 from kit.world.zygote import Zygote, ZygoteLost
 
 GRACE_S = 1.0  # how long other ranks may go on after one failed, so that the first cause can be told
+ZYGOTE_ENDED = Explanation("refused", "the process that starts the ranks was ended while they ran", "")
 STACKS_S = 2.0  # how long ranks have, at the deadline, to write their stacks
 
 
 class RunLoop:
-    """Start ranks with `start`, then `run`. A context manager: leaving it ends every process and descriptor."""
+    """Start ranks with `start`, then take its `steps`. A context manager: leaving it ends all processes and files."""
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class RunLoop:
         self._memory_limit_bytes = memory_limit_bytes
         self._output_limit_bytes = output_limit_bytes
         self._zygote = zygote
+        self._zygote_pid = zygote.pid
         self._job = zygote.new_job(size)
         self.segments = SegmentTable(memory_limit_bytes)
         self.board = Switchboard(size, self.segments, self.reply, order_seed=order_seed)
@@ -78,7 +81,7 @@ class RunLoop:
         try:
             self._zygote.kill(self._job)
         except (KitError, OSError):
-            for pid in self._zygote.rank_pids.values():
+            for pid in self._zygote.pids(self._job):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, signal.SIGKILL)
         for capture in (*self._out, *self._err, *self._stacks):
@@ -118,7 +121,7 @@ class RunLoop:
 
     # -- the loop -----------------------------------------------------------------------------------------
 
-    def run(self) -> tuple[Any, ...]:
+    def steps(self) -> Steps[tuple[Any, ...]]:
         """What the ranks returned, in order; raises WorldError."""
         while any(state.live for state in self.board.ranks):
             now = time.monotonic()
@@ -129,8 +132,15 @@ class RunLoop:
                 limit = min(limit, self._failed_at + GRACE_S)
                 if now >= limit:
                     break
-            for key, mask in self._selector.select(max(0.0, limit - now)):
+            unattended_s = yield Wait(self._selector, limit - now)
+            self._deadline += unattended_s
+            self._failed_at += unattended_s
+            if self._zygote.pid != self._zygote_pid:
+                self._raise(ZYGOTE_ENDED)
+            for key, mask in self._selector.select(0):
                 self._serve(key.data[0], key.data[1], mask)
+            for rank in self._zygote.exited(self._job):  # also where it was another run that the zygote told
+                self._rank_gone(rank)
             if self._stopped():
                 break
         if self._failures:
@@ -165,10 +175,7 @@ class RunLoop:
             try:
                 self._zygote.read()
             except ZygoteLost:
-                self._raise(Explanation("refused", "the process that starts the ranks was ended while they ran", ""))
-            for (job, gone), _ in list(self._zygote.exits.items()):
-                if job == self._job:
-                    self._rank_gone(gone)
+                self._raise(ZYGOTE_ENDED)
         else:
             capture = {"out": self._out, "err": self._err, "stacks": self._stacks}[what][rank]
             if not capture.read():

@@ -21,6 +21,7 @@ from kit.world.memory import Memory
 from kit.world.replay import replay
 from kit.world.run_loop import RunLoop
 from kit.world.services import Service
+from kit.world.steps import Steps, run_alone
 from kit.world.strikes import Strikes
 from kit.world.timeline import Timeline
 from kit.world.trace import Trace
@@ -156,6 +157,17 @@ class World:
         faults, allow_killed: for this run, instead of the world's own.
         Raises WorldError when a rank hangs, crashes, does not fit the others or outlives the deadline.
         """
+        return run_alone(self.steps(function, inputs, faults=faults, allow_killed=allow_killed))
+
+    def steps(
+        self,
+        function: Callable[..., Any],
+        inputs: Sequence[Any] | None = None,
+        *,
+        faults: Iterable[Fault] | None = None,
+        allow_killed: bool | None = None,
+    ) -> Steps[Result]:
+        """As `run`, for who has several runs to attend to. Closing it ends its ranks."""
         where = programs.reference(function)
         if inputs is not None and len(inputs) != self.size:
             raise KitError(f"{len(inputs)} inputs for a world of {self.size} ranks; give one a rank")
@@ -164,12 +176,14 @@ class World:
         zygote = self._zygote if self._zygote is not None else Zygote.execute()
         try:
             zygote.wait_ready()
-            return self._run(zygote, where, inputs, strikes)
+            return (yield from self._steps(zygote, where, inputs, strikes))
         finally:
             if self._zygote is None:
                 zygote.close()
 
-    def _run(self, zygote: Zygote, where: dict[str, str], inputs: Sequence[Any] | None, strikes: Strikes) -> Result:
+    def _steps(
+        self, zygote: Zygote, where: dict[str, str], inputs: Sequence[Any] | None, strikes: Strikes
+    ) -> Steps[Result]:
         started = time.monotonic()
         loop = RunLoop(
             self.size,
@@ -193,7 +207,7 @@ class World:
                     {**self._job(rank, where, draw.getrandbits(62)), **strikes.job(rank)},
                     inputs[rank : rank + 1] if inputs is not None else None,
                 )
-            values = loop.run()
+            values = yield from loop.steps()
         return Result(
             self.size, self.transport, values, loop.trace(), loop.stdout(), loop.stderr(),
             tuple(loop.findings()), time.monotonic() - started, tuple(sorted(strikes.killed)),

@@ -6,8 +6,8 @@ may have used threads, after which a fork hangs every child). It has one thread 
 Where a fork after importing torch is unproven (anything but Linux), ranks are started by exec instead, each with its
 own import of torch: slow, and the same in every other respect.
 
-Between the two: one socket pair, a JSON message a line. To the zygote: spawn (with a rank's four descriptors), kill.
-From it: ready, spawned, exited, killed.
+Between the two: one socket pair, a JSON message a line. To the zygote: spawn (with a rank's four descriptors), kill,
+gather. From it: ready, spawned, exited, killed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Zygote:
         self._ready = False
         self._lost = False
         self._jobs = 0
-        self._job_ranks = 0
+        self._job_ranks: dict[int, int] = {}
         self._closed = False
         self.rank_pids: dict[tuple[int, int], int] = {}
         self.exits: dict[tuple[int, int], int] = {}
@@ -147,16 +147,22 @@ class Zygote:
     def new_job(self, num_ranks: int) -> int:
         """The number of a job that is about to start so many ranks."""
         self._jobs += 1
-        self._job_ranks = num_ranks
-        self.rank_pids.clear()
-        self.exits.clear()
+        self._job_ranks[self._jobs] = num_ranks
         return self._jobs
+
+    def pids(self, job: int) -> list[int]:
+        """The processes of a job's ranks, as far as they are known."""
+        return [pid for (of, _), pid in self.rank_pids.items() if of == job]
+
+    def exited(self, job: int) -> list[int]:
+        """The ranks of a job whose processes have ended, as far as that is known."""
+        return [rank for of, rank in self.exits if of == job]
 
     def spawn(self, job: int, rank: int, fds: Sequence[int]) -> None:
         """Start one rank with its socket, stdout, stderr and stacks descriptors."""
         self.wait_ready()
         try:
-            self._line.send({"do": "spawn", "job": job, "rank": rank, "of": self._job_ranks}, fds)
+            self._line.send({"do": "spawn", "job": job, "rank": rank, "of": self._job_ranks[job]}, fds)
         except OSError:
             self._receive(0)  # says that the zygote is gone
             raise
@@ -168,6 +174,11 @@ class Zygote:
             if self._receive(_START_LIMIT_S) is None:
                 raise KitError(f"the process of rank {rank} was not named", "run `shardkit doctor`")
         return self.rank_pids[job, rank]
+
+    def gather(self) -> None:
+        """While nothing runs: let it make the coming starts cheaper, which takes it a moment (see kit.world.pages)."""
+        with contextlib.suppress(OSError):  # it is gone, as the next run will say
+            self._line.send({"do": "gather"})
 
     def fileno(self) -> int:
         return self._line.socket.fileno()
@@ -184,7 +195,11 @@ class Zygote:
         while time.monotonic() < deadline:
             message = self._receive(max(0.0, deadline - time.monotonic()))
             if message is not None and message["say"] == "killed" and message["job"] == job:
-                return
+                break
+        self._job_ranks.pop(job, None)
+        for known in (self.rank_pids, self.exits):
+            for key in [key for key in known if key[0] == job]:
+                del known[key]
 
     def close(self) -> None:
         """End the zygote and every rank. Safe to call twice, and from a forked child (does nothing there)."""

@@ -80,6 +80,8 @@ class _Server:
                     if message["do"] == "spawn":
                         self._gather_for(message["of"])
                         self._spawn(message["job"], message["rank"], self._line.take_fds(_RANK_FDS))
+                    elif message["do"] == "gather":
+                        self._gather()
                     else:
                         self._end_all({pid for pid, (job, _) in self._ranks.items() if job == message["job"]})
                         self._say({"say": "killed", "job": message["job"]})
@@ -93,10 +95,14 @@ class _Server:
 
     def _gather_for(self, num_ranks: int) -> None:
         """Before the first of many ranks: make the coming forks cheap."""
-        if not (self._gathered or self._ranks) and self._started + num_ranks >= _MANY_RANKS:
+        if self._started + num_ranks >= _MANY_RANKS:
+            self._gather()
+        self._started += 1
+
+    def _gather(self) -> None:
+        if not (self._gathered or self._ranks):
             self._gathered = True
             gather_pages()
-        self._started += 1
 
     def _spawn(self, job: int, rank: int, fds: list[int]) -> None:
         try:
