@@ -204,6 +204,7 @@ class _Collector:
         self._user_error: KitError | None = None
         self.puzzles: dict[str, str] = {}
         self._is_not_written = ""
+        self._advice: dict[int, tuple[str, ...]] = {}  # by the launch, which the session keeps
 
     @property
     def has_faults(self) -> bool:
@@ -286,7 +287,9 @@ class _Collector:
             return self._failed_launch(expected, error, spent)
         if isinstance(error, CheckFailed):
             result = launch.run.result if launch is not None and launch.run is not None else None
-            advice = suspicions(result) if result is not None else ()
+            if launch is not None and id(launch) not in self._advice:  # the same for all checks of a launch
+                self._advice[id(launch)] = suspicions(result) if result is not None else ()
+            advice = self._advice[id(launch)] if launch is not None else ()
             printed = printed_by_ranks(result.stdout) if result is not None else ()
             return _result(
                 *expected, "failed", str(error), spent, diagnosis=error.diagnosis, suspicions=advice, printed=printed

@@ -114,7 +114,8 @@ class Launches:
             self._begin(wanted)
         begun, _ = self._begun[wanted.key]
         while not begun.is_done:
-            self._begin_ahead(wanted)
+            if self._made:  # the very first has the machine for itself: who waits wants to hear something soon
+                self._begin_ahead(wanted)
             attend(one for one, _ in self._begun.values())
         self._begin_ahead(wanted)
         del self._begun[wanted.key]

@@ -62,3 +62,18 @@ def says_its_pid_and_sleeps(directory):
         file.write(f"{os.getpid()} {os.getppid() if rank else os.getpid()}")
     os.replace(path + ".part", path)
     time.sleep(1000)
+
+
+def add_up_often():
+    """Ten all_reduces of ones, each waited for: what they add up to."""
+    total = 0.0
+    for _ in range(10):
+        x = torch.ones(())
+        dist.all_reduce(x)
+        total += x.item()
+    return total
+
+
+def stand_still():
+    """Every rank waits for a message of the next one."""
+    dist.recv(torch.zeros(1), src=(dist.get_rank() + 1) % dist.get_world_size())
