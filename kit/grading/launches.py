@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SYSTEMROOT")
 # After one of these, further launches would only cost the same time, memory or output again.
 _COSTLY = {"deadline": "ran out of time", "memory": "ran out of memory", "output": "printed too much"}
-_MOST_AHEAD, _RANKS_AHEAD = 3, 12
+_MOST_AHEAD, _RANKS_AHEAD, _RANKS_AT_FIRST = 3, 12, 3
 _UNSUPPORTED = "is unsupported on gloo"
 
 
@@ -114,10 +114,10 @@ class Launches:
             self._begin(wanted)
         begun, _ = self._begun[wanted.key]
         while not begun.is_done:
-            if self._made:  # the very first has the machine for itself: who waits wants to hear something soon
-                self._begin_ahead(wanted)
+            # The very first has the machine almost for itself: who waits wants to hear something soon.
+            self._begin_ahead(wanted, _RANKS_AHEAD if self._made else _RANKS_AT_FIRST)
             attend(one for one, _ in self._begun.values())
-        self._begin_ahead(wanted)
+        self._begin_ahead(wanted, _RANKS_AHEAD)
         del self._begun[wanted.key]
         if begun.error is not None:
             raise begun.error
@@ -134,15 +134,15 @@ class Launches:
         if key in self._begun:
             self._begun.pop(key)[0].close()
 
-    def _begin_ahead(self, current: Wanted) -> None:
-        """The next ones of the plan, as long as few ranks live; one whose turn is far off would only be in the way."""
+    def _begin_ahead(self, current: Wanted, most: int) -> None:
+        """The next ones of the plan, as long as at most so many ranks live; those whose turn is far off are not."""
         coming = (one for one in self._planned if one.key not in self._made and one.key != current.key)
         for wanted in itertools.islice(coming, _MOST_AHEAD):
             if wanted.key in self._begun:
                 continue
             num_ranks = sum(size for begun, size in self._begun.values() if not begun.is_done)
             # What may run on gloo is known once the switchboard's checks are done.
-            if wanted.transport != current.transport or num_ranks + wanted.world_size > _RANKS_AHEAD:
+            if wanted.transport != current.transport or num_ranks + wanted.world_size > most:
                 return
             if not self._reason_not_to(wanted):
                 self._begin(wanted)

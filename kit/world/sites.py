@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from types import FrameType
@@ -21,6 +22,7 @@ _WRAPPERS = os.sep + "typing_extensions.py"  # torch deprecates through it
 _PASSED_OVER = ("<frozen", "<string>", "<@beartype", "<eval_with_key")
 
 
+@functools.lru_cache(maxsize=512)  # asked for every frame of every operation
 def is_program(filename: str) -> bool:
     """Whether a frame of that file belongs to the program that runs, not to torch, Python or this kit."""
     if filename.startswith((_TORCH, *_PASSED_OVER)) or os.sep not in filename or filename.endswith(_WRAPPERS):

@@ -28,15 +28,20 @@ class ProtocolError(ValueError):
     """What came over the wire is not a frame that this kit sends."""
 
 
+# What json.dumps and json.loads would make anew, or guess, for each of thousands of messages.
+_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
+_DECODE = json.JSONDecoder().decode
+
+
 def frame(header: dict[str, Any], payload_bytes: int) -> bytes:
     """The frame's bytes up to the payload."""
-    text = json.dumps(header, separators=(",", ":")).encode()
+    text = _ENCODE(header).encode()
     return _FRAME.pack(MAGIC, len(text), payload_bytes) + text
 
 
 def parse_header(text: Buffer) -> dict[str, Any]:
     try:
-        header = json.loads(bytes(text))
+        header = _DECODE(str(text, "utf-8"))
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"a header that is not JSON: {str(error)[:80]}") from None
     if not isinstance(header, dict):
