@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _MISSING = object()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Leaf:
     """A numeric place of the tree: both values as tensors of one dtype and shape."""
 
@@ -35,7 +36,10 @@ class _Leaf:
     is_exact: bool
     kind: str
     eps: float
-    magnitude: float  # the largest finite number that is expected
+
+    @cached_property
+    def magnitude(self) -> float:
+        return _largest(self.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +148,7 @@ def _tensor_pair(got: Any, expected: torch.Tensor, steps: tuple[Any, ...]) -> _L
         raise _Mismatch("dtype", steps, sentence, kind, _kind(got))
     is_inexact = expected.is_floating_point() or expected.is_complex()
     eps = torch.finfo(expected.dtype).eps if is_inexact else 0.0
-    return _Leaf(steps, got, expected, not is_inexact, kind, eps, _largest(expected))
+    return _Leaf(steps, got, expected, not is_inexact, kind, eps)
 
 
 def _number_pair(got: Any, expected: float, steps: tuple[Any, ...]) -> _Leaf:
@@ -154,8 +158,7 @@ def _number_pair(got: Any, expected: float, steps: tuple[Any, ...]) -> _Leaf:
     if is_exact and got != expected:
         raise _Mismatch("values", steps, f"is {got}, expected {expected}")
     pair = (torch.tensor(float(value), dtype=torch.float64) for value in (got, expected))
-    eps, magnitude = torch.finfo(torch.float64).eps, abs(float(expected)) if math.isfinite(expected) else 0.0
-    return _Leaf(steps, next(pair), next(pair), False, "", eps, magnitude)
+    return _Leaf(steps, next(pair), next(pair), False, "", torch.finfo(torch.float64).eps)
 
 
 def _kind(value: Any) -> str:

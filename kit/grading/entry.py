@@ -5,7 +5,6 @@ What the question forbids refuses from before the solution is loaded.
 
 from __future__ import annotations
 
-import functools
 import marshal
 import os
 import sys
@@ -67,12 +66,7 @@ def program_on_rank(path: str) -> None:
 
 def compiled(path: Path) -> bytes:
     """What a file compiles to, for ranks, so that each need not do it."""
-    return _compiled(str(path), path.read_bytes())
-
-
-@functools.lru_cache(maxsize=4)  # a file that is watched is graded again and again
-def _compiled(path: str, text: bytes) -> bytes:
-    return marshal.dumps(compile(text, path, "exec", dont_inherit=True))
+    return marshal.dumps(compile(path.read_bytes(), str(path), "exec", dont_inherit=True))
 
 
 def load_by_path(path: str, name: str, code: CodeType | None = None) -> ModuleType:

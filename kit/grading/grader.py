@@ -27,15 +27,13 @@ from kit.grading import plugin
 from kit.grading.call_sites import suspicions
 from kit.grading.choices import MAX_SEED, require_choices
 from kit.grading.diagnosis import CheckFailed
-from kit.grading.forbidden import look_around
 from kit.grading.launches import Launch, Subject
 from kit.grading.preflight import Assignment, prepare
 from kit.grading.result import CheckResult, GradeResult, verdict_of
 from kit.grading.scenario import Check, Run, check_of
 from kit.grading.sentences import is_not_written, launch_failure, own_frames, printed_by_ranks
-from kit.world import Zygote
+from kit.world import Result, Zygote
 from kit.world.failure import NotMeasured, WorldError
-from kit.world.preload import preload
 
 # What pytest brings that a grade does not use and that costs time at every check.
 _UNUSED = ("cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "pastebin", "setuponly", "setupplan",
@@ -44,8 +42,6 @@ _UNUSED = ("cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "p
 
 def ranks_ready() -> Zygote:
     """Imports torch once and forks the process that ranks come from, before a seed is drawn."""
-    preload(("kit.grading.entry",))
-    look_around()  # again: the entry may have been imported before torch was
     return Zygote.fork(("kit.grading.entry",))
 
 
@@ -204,7 +200,7 @@ class _Collector:
         self._user_error: KitError | None = None
         self.puzzles: dict[str, str] = {}
         self._is_not_written = ""
-        self._advice: dict[int, tuple[str, ...]] = {}  # by the launch, which the session keeps
+        self._advice: dict[int, tuple[str, ...]] = {}  # by the id of a result, which the session keeps
 
     @property
     def has_faults(self) -> bool:
@@ -287,9 +283,7 @@ class _Collector:
             return self._failed_launch(expected, error, spent)
         if isinstance(error, CheckFailed):
             result = launch.run.result if launch is not None and launch.run is not None else None
-            if launch is not None and id(launch) not in self._advice:  # the same for all checks of a launch
-                self._advice[id(launch)] = suspicions(result) if result is not None else ()
-            advice = self._advice[id(launch)] if launch is not None else ()
+            advice = self._suspicions(result) if result is not None else ()
             printed = printed_by_ranks(result.stdout) if result is not None else ()
             return _result(
                 *expected, "failed", str(error), spent, diagnosis=error.diagnosis, suspicions=advice, printed=printed
@@ -300,6 +294,12 @@ class _Collector:
             self._user_error = self._user_error or error
             return _result(*expected, "kit_error", error.message, spent)
         return _result(*expected, "kit_error", f"{type(error).__name__}: {error}", spent)
+
+    def _suspicions(self, result: Result) -> tuple[str, ...]:
+        """Sought once a launch, for all of its checks that fail."""
+        if id(result) not in self._advice:
+            self._advice[id(result)] = suspicions(result)
+        return self._advice[id(result)]
 
     def settle(self, right: _Collector | None) -> None:
         """A check that broke is at fault itself, unless it holds for the reference: then it met what no program of

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from kit.grading.scenario import Phase, Run, Scenario, derived_seed, draw_problem
 from kit.world import World, WorldError
-from kit.world.steps import Begun, attend
+from kit.world.steps import Begun, Steps, attend
 
 if TYPE_CHECKING:
     from kit.world import Result, Zygote
-    from kit.world.steps import Steps
 
 # What a rank may see of the environment; what it needs of torch was settled before it was forked.
 _KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SYSTEMROOT")
@@ -113,11 +112,12 @@ class Launches:
         if wanted.key not in self._begun:
             self._begin(wanted)
         begun, _ = self._begun[wanted.key]
+        # The very first has the machine almost for itself: who waits wants to hear something soon.
+        most = _RANKS_AHEAD if self._made else _RANKS_AT_FIRST
+        self._begin_ahead(wanted, most)
         while not begun.is_done:
-            # The very first has the machine almost for itself: who waits wants to hear something soon.
-            self._begin_ahead(wanted, _RANKS_AHEAD if self._made else _RANKS_AT_FIRST)
-            attend(one for one, _ in self._begun.values())
-        self._begin_ahead(wanted, _RANKS_AHEAD)
+            if attend([one for one, _ in self._begun.values()]):
+                self._begin_ahead(wanted, most)
         del self._begun[wanted.key]
         if begun.error is not None:
             raise begun.error
@@ -125,6 +125,7 @@ class Launches:
         error = begun.value.error
         if error is not None and error.kind in _COSTLY:
             self._costly[wanted.subject] = f"it {_COSTLY[error.kind]} at world_size={wanted.world_size}"
+        self._begin_ahead(wanted, _RANKS_AHEAD)
         return begun.value
 
     def _begin(self, wanted: Wanted) -> None:

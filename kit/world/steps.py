@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import select
 import selectors
 import time
-from collections.abc import Generator, Iterable
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
+_LONGEST_S = 86400.0  # of one wait; poll() takes no more than some weeks
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +26,6 @@ class Wait:
 Steps = Generator[Wait, float, T]
 
 
-def run_alone(steps: Steps[T]) -> T:
-    """To the end, blocking where it would wait."""
-    try:
-        wait = next(steps)
-        while True:
-            wait.selector.select(max(0.0, wait.limit_s))
-            wait = steps.send(0.0)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    finally:
-        steps.close()
-
-
 @dataclass(slots=True)
 class Begun(Generic[T]):
     """Steps that have been begun, and what came of them: a value, an error, or nothing yet."""
@@ -46,7 +35,7 @@ class Begun(Generic[T]):
     value: T | None = None
     error: Exception | None = None
     due: float = 0.0  # on the monotonic clock: when its wait is over, whatever is ready
-    unattended_s: float = field(default=0.0)
+    unattended_s: float = 0.0
 
     def __post_init__(self) -> None:
         self._go_on(lambda: next(self.steps))
@@ -73,16 +62,29 @@ class Begun(Generic[T]):
         self.steps.close()
 
 
-def attend(several: Iterable[Begun[Any]]) -> None:
-    """Wait until some of them can go on, and let those make a step."""
-    waiting = [one for one in several if one.wait is not None]
-    with selectors.DefaultSelector() as selector:
-        for one in waiting:
-            assert one.wait is not None
-            selector.register(one.wait.selector.fileno(), selectors.EVENT_READ, one)  # type: ignore[attr-defined]
-        limit = min(one.due for one in waiting) - time.monotonic()
-        ready = {id(key.data) for key, _ in selector.select(max(0.0, limit))}
+def attend(several: Sequence[Begun[Any]]) -> bool:
+    """Wait until some of them can go on, and let those make a step; whether one came to its end."""
+    waiting = {one.wait.selector.fileno(): one for one in several if one.wait is not None}  # type: ignore[attr-defined]
+    poll = select.poll()  # it has no descriptor to be opened and closed at every step
+    for descriptor in waiting:
+        poll.register(descriptor, select.POLLIN)
+    limit_s = min(one.due for one in waiting.values()) - time.monotonic()
+    ready = {descriptor for descriptor, _ in poll.poll(math.ceil(1e3 * min(max(0.0, limit_s), _LONGEST_S)))}
     now = time.monotonic()
-    for one in waiting:
-        if id(one) in ready or now >= one.due:
+    for descriptor, one in waiting.items():
+        if descriptor in ready or now >= one.due:
             one.step()
+    return any(one.is_done for one in waiting.values())
+
+
+def run_alone(steps: Steps[T]) -> T:
+    """To the end, blocking where it would wait. Raises what the steps raise."""
+    begun = Begun(steps)
+    try:
+        while not begun.is_done:
+            attend([begun])
+    finally:
+        begun.close()
+    if begun.error is not None:
+        raise begun.error
+    return cast(T, begun.value)
