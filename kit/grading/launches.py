@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kit.grading.scenario import Phase, Run, Scenario, derived_seed, draw_problem
 from kit.world import World, WorldError
@@ -64,6 +64,12 @@ class Wanted:
         return self.subject, id(self.scenario), self.world_size, self.transport
 
 
+class _Started(NamedTuple):
+    begun: Begun[Launch]
+    num_ranks: int
+    num_lost: int  # how many zygotes had been lost when it began
+
+
 @dataclass(slots=True)
 class Launches:
     """Makes launches with one seed and keeps them.
@@ -76,7 +82,7 @@ class Launches:
     zygote: Callable[[], Zygote]
     _made: dict[_Key, Launch] = field(default_factory=dict)
     _planned: list[Wanted] = field(default_factory=list)
-    _begun: dict[_Key, tuple[Begun[Launch], int]] = field(default_factory=dict)
+    _begun: dict[_Key, _Started] = field(default_factory=dict)
     _left_at: float = 0.0
     _broken: dict[Subject, str] = field(default_factory=dict)
     _costly: dict[Subject, str] = field(default_factory=dict)
@@ -90,8 +96,8 @@ class Launches:
         key = wanted.key
         if key not in self._made:
             away_s = time.monotonic() - self._left_at
-            for begun, _ in self._begun.values():
-                begun.unattended_s += away_s
+            for one in self._begun.values():
+                one.begun.unattended_s += away_s
             try:
                 self._made[key] = self._finish(wanted)
             finally:
@@ -100,8 +106,8 @@ class Launches:
 
     def close(self) -> None:
         """End what was begun ahead and never asked for."""
-        for begun, _ in self._begun.values():
-            begun.close()
+        for one in self._begun.values():
+            one.begun.close()
         self._begun.clear()
 
     def _finish(self, wanted: Wanted) -> Launch:
@@ -109,31 +115,39 @@ class Launches:
         if reason:
             self._drop(wanted.key)
             return Launch(reason=reason)
-        if wanted.key not in self._begun:
-            self._begin(wanted)
-        begun, _ = self._begun[wanted.key]
+        started = self._begun.get(wanted.key) or self._begin(wanted)
+        launch = self._result(started, wanted)
+        if launch.error is not None and self._planned and self.zygote().num_lost > started.num_lost:
+            # Whoever ended the process that ranks come from ended the others' ranks too: from here on one by one.
+            self._planned.clear()
+            self.close()
+            launch = self._result(self._begin(wanted), wanted)
+        if launch.error is not None and launch.error.kind in _COSTLY:
+            self._costly[wanted.subject] = f"it {_COSTLY[launch.error.kind]} at world_size={wanted.world_size}"
+        self._begin_ahead(wanted, _RANKS_AHEAD)
+        return launch
+
+    def _result(self, started: _Started, wanted: Wanted) -> Launch:
         # The very first has the machine almost for itself: who waits wants to hear something soon.
         most = _RANKS_AHEAD if self._made else _RANKS_AT_FIRST
         self._begin_ahead(wanted, most)
-        while not begun.is_done:
-            if attend([one for one, _ in self._begun.values()]):
+        while not started.begun.is_done:
+            if attend([one.begun for one in self._begun.values()]):
                 self._begin_ahead(wanted, most)
         del self._begun[wanted.key]
-        if begun.error is not None:
-            raise begun.error
-        assert begun.value is not None
-        error = begun.value.error
-        if error is not None and error.kind in _COSTLY:
-            self._costly[wanted.subject] = f"it {_COSTLY[error.kind]} at world_size={wanted.world_size}"
-        self._begin_ahead(wanted, _RANKS_AHEAD)
-        return begun.value
+        if started.begun.error is not None:
+            raise started.begun.error
+        assert started.begun.value is not None
+        return started.begun.value
 
-    def _begin(self, wanted: Wanted) -> None:
-        self._begun[wanted.key] = Begun(self._launch(wanted)), wanted.world_size
+    def _begin(self, wanted: Wanted) -> _Started:
+        num_lost = self.zygote().num_lost
+        self._begun[wanted.key] = _Started(Begun(self._launch(wanted)), wanted.world_size, num_lost)
+        return self._begun[wanted.key]
 
     def _drop(self, key: _Key) -> None:
         if key in self._begun:
-            self._begun.pop(key)[0].close()
+            self._begun.pop(key).begun.close()
 
     def _begin_ahead(self, current: Wanted, most: int) -> None:
         """The next ones of the plan, as long as at most so many ranks live; those whose turn is far off are not."""
@@ -141,7 +155,7 @@ class Launches:
         for wanted in itertools.islice(coming, _MOST_AHEAD):
             if wanted.key in self._begun:
                 continue
-            num_ranks = sum(size for begun, size in self._begun.values() if not begun.is_done)
+            num_ranks = sum(one.num_ranks for one in self._begun.values() if not one.begun.is_done)
             # What may run on gloo is known once the switchboard's checks are done.
             if wanted.transport != current.transport or num_ranks + wanted.world_size > most:
                 return

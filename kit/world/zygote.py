@@ -58,6 +58,7 @@ class Zygote:
         self._modules = tuple(modules)
         self._ready = False
         self._lost = False
+        self.num_lost = 0  # how many processes ended though nobody closed them
         self._jobs = 0
         self._job_ranks: dict[int, int] = {}
         self._closed = False
@@ -111,6 +112,7 @@ class Zygote:
                     return None
             messages = self._line.receive()
             if messages is None:
+                self.num_lost += not self._lost
                 self._lost = True
                 raise ZygoteLost(
                     "the process that starts ranks ended by itself",

@@ -26,6 +26,12 @@ def launches(zygote: Zygote) -> Iterator[Launches]:
     made.close()
 
 
+KILLS_AT_2 = RIGHT.replace(
+    "    total = tensor",
+    "    import os\n    if dist.get_world_size() == 2: os.kill(os.getppid(), 9)\n    total = tensor",
+)
+
+
 def planned(launches: Launches, text: str, folder: Path, sizes: tuple[int, ...] = (1, 2, 3)) -> list[Wanted]:
     solution = folder / "answer.py"
     solution.write_text(text, encoding="utf-8")
@@ -77,3 +83,16 @@ def test_a_failure_is_told_in_its_turn(launches: Launches, zygote: Zygote, tmp_p
     assert launches.get(third).run is not None, "asked for out of turn"
     error = launches.get(second).error
     assert error is not None and error.kind == "crash" and "not two" in error.message
+
+
+def test_who_ends_the_zygote_is_told_from_those_beside_it(tmp_path: Path) -> None:
+    with Zygote.execute(("kit.grading.entry",)) as own:
+        launches = Launches(7, lambda: own)
+        first, second, third, again = planned(launches, KILLS_AT_2, tmp_path, (3, 2, 1, 4))
+        try:
+            assert [launches.get(wanted).error for wanted in (first,)] == [None]
+            error = launches.get(second).error
+            assert error is not None and error.kind in ("refused", "crash")
+            assert [launches.get(wanted).error for wanted in (third, again)] == [None, None]
+        finally:
+            launches.close()
