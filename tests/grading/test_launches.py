@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,11 +47,16 @@ def num_living(zygote: Zygote) -> int:
     return len(zygote.rank_pids)
 
 
+def wait_for(zygote: Zygote, count: int) -> None:
+    limit = time.monotonic() + 60
+    while num_living(zygote) < count:
+        assert time.monotonic() < limit, f"{num_living(zygote)} of {count} ranks were begun ahead"
+
+
 def test_the_next_ones_are_begun_once_the_first_is_there(launches: Launches, zygote: Zygote, tmp_path: Path) -> None:
     first, second, third = planned(launches, RIGHT, tmp_path)
     assert launches.get(first).run is not None
-    while num_living(zygote) < second.world_size + third.world_size:
-        pass
+    wait_for(zygote, second.world_size + third.world_size)
     assert [len(launches.get(wanted).run.ranks) for wanted in (second, third)] == [2, 3]  # type: ignore[union-attr]
     assert [run.world_size for run in launches.runs()] == [1, 2, 3]
     assert num_living(zygote) == 0
@@ -59,8 +65,7 @@ def test_the_next_ones_are_begun_once_the_first_is_there(launches: Launches, zyg
 def test_what_was_begun_and_never_asked_for_is_ended(launches: Launches, zygote: Zygote, tmp_path: Path) -> None:
     first, *_ = planned(launches, RIGHT, tmp_path)
     launches.get(first)
-    while num_living(zygote) < 5:
-        pass
+    wait_for(zygote, 5)
     launches.close()
     assert num_living(zygote) == 0
 
