@@ -29,7 +29,9 @@ def launches(zygote: Zygote) -> Iterator[Launches]:
 
 KILLS_AT_2 = RIGHT.replace(
     "    total = tensor",
-    "    import os\n    if dist.get_world_size() == 2: os.kill(os.getppid(), 9)\n    total = tensor",
+    "    import os, signal\n"
+    "    if dist.get_world_size() == 2: os.kill(os.getppid(), 9), signal.pause()\n"
+    "    total = tensor",
 )
 
 
@@ -56,16 +58,16 @@ def wait_for(zygote: Zygote, count: int) -> None:
 def test_the_next_ones_are_begun_once_the_first_is_there(launches: Launches, zygote: Zygote, tmp_path: Path) -> None:
     first, second, third = planned(launches, RIGHT, tmp_path)
     assert launches.get(first).run is not None
-    wait_for(zygote, second.world_size + third.world_size)
+    wait_for(zygote, third.world_size)  # the second may be over by now
     assert [len(launches.get(wanted).run.ranks) for wanted in (second, third)] == [2, 3]  # type: ignore[union-attr]
     assert [run.world_size for run in launches.runs()] == [1, 2, 3]
     assert num_living(zygote) == 0
 
 
 def test_what_was_begun_and_never_asked_for_is_ended(launches: Launches, zygote: Zygote, tmp_path: Path) -> None:
-    first, *_ = planned(launches, RIGHT, tmp_path)
+    first, _, third = planned(launches, RIGHT, tmp_path)
     launches.get(first)
-    wait_for(zygote, 5)
+    wait_for(zygote, third.world_size)
     launches.close()
     assert num_living(zygote) == 0
 
