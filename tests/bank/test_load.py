@@ -62,6 +62,14 @@ def test_a_header_is_read_wherever_its_keys_stand(build) -> None:
     assert load_header(build.bank, "topic/choice").kind == "choice"
 
 
+def test_a_header_that_gives_a_key_twice_is_refused(build) -> None:
+    build.question("choice")
+    with build.bank.question("topic/choice").open("a", encoding="utf-8") as file:
+        file.write("level: 3\n")
+    with pytest.raises(KitError, match="duplicate key 'level'"):
+        load_header(build.bank, "topic/choice")
+
+
 def test_headers_do_not_depend_on_the_rest_of_the_file(build) -> None:
     build.question("choice")
     with build.bank.question("topic/choice").open("a", encoding="utf-8") as file:

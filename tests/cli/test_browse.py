@@ -153,6 +153,37 @@ def test_without_a_command_there_is_help(shardkit: Shardkit) -> None:
     assert shardkit("--version").stdout.startswith("shardkit ")
 
 
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_names_every_command_and_each_knows_its_own_name(shardkit: Shardkit, option: str) -> None:
+    from kit.cli.app import app
+
+    names = {command.name or command.callback.__name__ for command in app.registered_commands}
+    told = shardkit(option)
+    assert told.returncode == 0
+    assert {line.split()[0] for line in told.stdout.splitlines() if line.startswith("  ")} >= names - {""}
+    assert shardkit("quiz", option).stdout.splitlines()[0].split()[:3] == ["Usage:", "shardkit", "quiz"]
+
+
+def test_a_command_that_does_not_exist_is_told_the_nearest(shardkit: Shardkit) -> None:
+    ended = shardkit("lst")
+    assert ended.returncode == 2 and "'lst'" in ended.stderr and "'list'" in ended.stderr
+
+
+def test_what_checks_take_from_the_kit_is_there_before_ranks_are_forked() -> None:
+    program = (
+        "import re, sys, pathlib, kit.grading.entry, kit.grading\n"
+        "files = pathlib.Path('questions').glob('*/test_*.py')\n"
+        "names = {name.strip() for file in files\n"
+        "         for line in re.findall(r'^from kit.grading import (.*)', file.read_text('utf-8'), re.M)\n"
+        "         for name in line.split(',')}\n"
+        "before = set(sys.modules)\n"
+        "for name in sorted(names): getattr(kit.grading, name)\n"
+        "assert len(names) > 5 and set(sys.modules) == before, set(sys.modules) - before\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "absent"),
     [
