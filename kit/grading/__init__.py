@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kit.grading.diagnosis import fail as fail
     from kit.grading.grader import grade as grade
     from kit.grading.lint import lint_bank as lint_bank
+    from kit.grading.memory import claim_baseline as claim_baseline
     from kit.grading.memory import claim_persistent as claim_persistent
     from kit.grading.memory import mib as mib
     from kit.grading.on_rank import call as call
@@ -37,6 +38,7 @@ _HOMES = {
     "Scenario": "scenario",
     "Tier": "kit.hardware.profile",
     "call": "on_rank",
+    "claim_baseline": "memory",
     "claim_persistent": "memory",
     "compare": "comparison",
     "compute": "on_rank",

@@ -2,7 +2,11 @@
 
 A rank that calls `kit.world.inside.hold(label)` stands still while its pages are counted in /proc, so nothing that a
 program reports about itself is believed. Counted as its own is every anonymous page, and shared memory that the kit
-did not make. The kit's own segments, and files, are no part of it.
+did not make. The kit's own segments, and files, are no part of it; but a file that a rank mapped itself is part of its
+peaks, since nobody saw whether it was there at the peak.
+
+What a rank had before it ran a line of anyone's is known too, from the process that it was forked from: whoever keeps
+something in reserve before a baseline, and frees it or uses it afterwards, seems to keep less than it does.
 
 Anonymous pages and not Private_Dirty: what a rank writes to a page that it inherited, a reference count for instance,
 makes a private page of it and is no state; and a child of the rank would turn its private pages into shared ones.
@@ -12,35 +16,34 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kit.world.failure import NotMeasured
 from kit.world.rank_state import RankState
+from kit.world.resident import Birth, resident
 from kit.world.wire import ProtocolError
 
 if TYPE_CHECKING:
     from kit.world.run_loop import RunLoop
 
 MAX_HOLDS = 1000  # of one rank
-_ROLLUP = re.compile(rb"^(Rss|Anonymous|Swap): +(\d+) kB$", re.MULTILINE)
-_MAPPING = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ [r-][w-][x-][sp] [0-9a-f]+ [0-9a-f]+:[0-9a-f]+ (\d+) *(.*)$")
-# What the kernel calls memory that is shared and lies in no file of a disk.
-_SHARED = (b"/memfd:", b"/dev/shm/", b"/dev/zero", b"/SYSV", b"/[aio]")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One rank at one hold. peak_bytes: the most that it had since its previous hold, or since its start.
 
-    beside_bytes: what was resident and is not counted as its own: files, and the kit's segments.
+    born_bytes: what it had when it was forked; None where it was not, but began as a fresh Python.
+    beside_bytes: what was resident and is in no peak: the files that it was forked with, and the kit's segments.
     """
 
     rank: int
     label: str
     persistent_bytes: int
     peak_bytes: int
+    born_bytes: int | None = None
     beside_bytes: int = 0
 
 
@@ -81,6 +84,13 @@ class Memory:
     def persistent_bytes(self, rank: int, label: str) -> int:
         """What the rank had at this hold, all of Python and torch included: compare it with a baseline."""
         return self.reading(rank, label).persistent_bytes
+
+    def grown_since_birth_bytes(self, rank: int, label: str) -> int:
+        """By how much the rank has grown since it was forked. Raises NotMeasured where it was not forked."""
+        reading = self.reading(rank, label)
+        if reading.born_bytes is None:
+            raise NotMeasured("what a rank began with is not known where ranks are not forked")
+        return reading.persistent_bytes - reading.born_bytes
 
     def peak_bytes(self, rank: int, label: str) -> int:
         """The most that the rank had between its previous hold and this one."""
@@ -139,8 +149,8 @@ def attach(loop: RunLoop) -> Ledger:
             answer |= {"type": "ValueError", "error": f"hold({label!r}): this rank was held there before; name it anew"}
         else:
             try:
-                beside = ledger.beside_bytes(state.rank)
-                ledger.add(read(state.rank, label, loop.pid(state.rank), loop.segments.inodes(), beside))
+                pid, before_bytes = loop.pid(state.rank), ledger.beside_bytes(state.rank)
+                ledger.add(read(state.rank, label, pid, loop.segments.inodes(), loop.zygote.birth, before_bytes))
             except NotMeasured as problem:
                 ledger.give_up(problem.message)
         loop.reply(state.rank, answer, (), ())
@@ -158,7 +168,14 @@ def attach(loop: RunLoop) -> Ledger:
 # -- /proc --------------------------------------------------------------------------------------------------
 
 
-def read(rank: int, label: str, pid: int, kit_inodes: Collection[int] = (), beside_bytes: int = 0) -> Reading:
+def read(
+    rank: int,
+    label: str,
+    pid: int,
+    kit_inodes: Collection[int] = (),
+    birth: Birth | None = None,
+    beside_bytes: int = 0,
+) -> Reading:
     """Count the pages of a process that stands still, and begin its next peak. Raises NotMeasured.
 
     beside_bytes: that of this rank's previous reading.
@@ -166,7 +183,7 @@ def read(rank: int, label: str, pid: int, kit_inodes: Collection[int] = (), besi
     if sys.platform != "linux":
         raise NotMeasured(f"memory is read from /proc, which {sys.platform} does not have")
     try:
-        own, resident = _resident(f"/proc/{pid}", kit_inodes)
+        own, beside = resident(f"/proc/{pid}", kit_inodes, birth)
         with open(f"/proc/{pid}/status", "rb") as file:
             found = re.search(rb"^VmHWM:\s+(\d+) kB$", file.read(), re.MULTILINE)
         with open(f"/proc/{pid}/clear_refs", "wb") as file:
@@ -175,43 +192,8 @@ def read(rank: int, label: str, pid: int, kit_inodes: Collection[int] = (), besi
         raise NotMeasured(f"memory cannot be read here: {error.filename}: {error.strerror}") from None
     if found is None:
         raise NotMeasured("memory cannot be read here: /proc says no high-water mark")
-    beside = resident - own
-    # The mark is of all that is resident. Files and segments stay mapped, so there is more of them now than there was
-    # at the peak; but a kernel that runs short of memory takes pages of files away, and then there was more of them
+    # The mark is of all that is resident. Libraries and segments stay mapped, so there is more of them now than there
+    # was at the peak; but a kernel that runs short of memory takes pages of files away, and then there was more of them
     # before. So the peak comes out a little low, and not too high.
     peak = int(found[1]) * 1024 - max(beside, beside_bytes)
-    return Reading(rank, label, own, max(own, peak), beside)
-
-
-def _resident(folder: str, kit_inodes: Collection[int]) -> tuple[int, int]:
-    """(the process's own bytes, all that is resident)."""
-    with open(f"{folder}/smaps_rollup", "rb") as file:
-        total = {name: int(number) * 1024 for name, number in _ROLLUP.findall(file.read())}
-    if b"Rss" not in total or b"Anonymous" not in total:
-        raise NotMeasured("memory cannot be read here: /proc says no anonymous pages")
-    own = total[b"Anonymous"] + total.get(b"Swap", 0)
-    with open(f"{folder}/maps", "rb") as file:
-        is_shared = any(_is_shared(line, kit_inodes) for line in file)
-    if is_shared:  # rare, and slow to count
-        with open(f"{folder}/smaps", "rb") as file:
-            own += shared_bytes(file, kit_inodes)
-    return own, total[b"Rss"]
-
-
-def shared_bytes(smaps: Iterable[bytes], kit_inodes: Collection[int]) -> int:
-    """Resident bytes of shared memory in the lines of a smaps file, but for files with these inodes."""
-    kib, is_counted = 0, False
-    for line in smaps:
-        if line[:1] in b"0123456789abcdef" and _MAPPING.match(line):
-            is_counted = _is_shared(line, kit_inodes)
-        elif is_counted and line.startswith((b"Rss:", b"Swap:")):
-            kib += int(line.split()[1])
-        elif is_counted and line.startswith(b"Anonymous:"):
-            kib -= int(line.split()[1])  # a private copy, counted with all anonymous pages
-    return kib * 1024
-
-
-def _is_shared(line: bytes, kit_inodes: Collection[int]) -> bool:
-    """Whether this mapping is of memory that is shared and not the kit's."""
-    mapping = _MAPPING.match(line)
-    return mapping is not None and mapping[2].startswith(_SHARED) and int(mapping[1]) not in kit_inodes
+    return Reading(rank, label, own, max(own, peak), birth.own_bytes if birth is not None else None, beside)

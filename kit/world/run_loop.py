@@ -54,7 +54,7 @@ class RunLoop:
         self._deadline_s = deadline_s
         self._memory_limit_bytes = memory_limit_bytes
         self._output_limit_bytes = output_limit_bytes
-        self._zygote = zygote
+        self.zygote = zygote
         self._zygote_pid = zygote.pid
         self._job = zygote.new_job(size)
         self.segments = SegmentTable(memory_limit_bytes)
@@ -74,14 +74,14 @@ class RunLoop:
 
     def __enter__(self) -> RunLoop:
         raise_descriptor_limit(8 * self._size + 256)
-        self._selector.register(self._zygote.fileno(), selectors.EVENT_READ, ("zygote", -1))
+        self._selector.register(self.zygote.fileno(), selectors.EVENT_READ, ("zygote", -1))
         return self
 
     def __exit__(self, kind: type | None, value: BaseException | None, trace: TracebackType | None) -> None:
         try:
-            self._zygote.kill(self._job)
+            self.zygote.kill(self._job)
         except (KitError, OSError):
-            for pid in self._zygote.pids(self._job):
+            for pid in self.zygote.pids(self._job):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, signal.SIGKILL)
         for capture in (*self._out, *self._err, *self._stacks):
@@ -97,7 +97,7 @@ class RunLoop:
         ours, theirs = socket.socketpair()
         pipes = [os.pipe() for _ in range(3)]
         try:
-            self._zygote.spawn(self._job, rank, [theirs.fileno(), *(write for _, write in pipes)])
+            self.zygote.spawn(self._job, rank, [theirs.fileno(), *(write for _, write in pipes)])
         finally:
             theirs.close()
             close_quietly([write for _, write in pipes])
@@ -135,11 +135,11 @@ class RunLoop:
             unattended_s = yield Wait(self._selector, limit - now)
             self._deadline += unattended_s
             self._failed_at += unattended_s
-            if self._zygote.pid != self._zygote_pid:
+            if self.zygote.pid != self._zygote_pid:
                 self._raise(ZYGOTE_ENDED)
             for key, mask in self._selector.select(0):
                 self._serve(key.data[0], key.data[1], mask)
-            for rank in self._zygote.exited(self._job):  # also where it was another run that the zygote told
+            for rank in self.zygote.exited(self._job):  # also where it was another run that the zygote told
                 self._rank_gone(rank)
             if self._stopped():
                 break
@@ -173,7 +173,7 @@ class RunLoop:
                 self._read_rank(rank)
         elif what == "zygote":
             try:
-                self._zygote.read()
+                self.zygote.read()
             except ZygoteLost:
                 self._raise(ZYGOTE_ENDED)
         else:
@@ -246,7 +246,7 @@ class RunLoop:
 
     def pid(self, rank: int) -> int:
         """The rank's process."""
-        return self._zygote.pid_of(self._job, rank)
+        return self.zygote.pid_of(self._job, rank)
 
     # -- failures -----------------------------------------------------------------------------------------
 
@@ -282,10 +282,10 @@ class RunLoop:
         """The rank closed its end; its exit status is about to come."""
         limit = time.monotonic() + 2.0
         with selectors.DefaultSelector() as selector, contextlib.suppress(ZygoteLost):
-            selector.register(self._zygote.fileno(), selectors.EVENT_READ)
-            while (self._job, rank) not in self._zygote.exits and time.monotonic() < limit:
+            selector.register(self.zygote.fileno(), selectors.EVENT_READ)
+            while (self._job, rank) not in self.zygote.exits and time.monotonic() < limit:
                 selector.select(max(0.0, limit - time.monotonic()))
-                self._zygote.read()
+                self.zygote.read()
 
     def _rank_gone(self, rank: int) -> None:
         state = self.board.ranks[rank]
@@ -297,7 +297,7 @@ class RunLoop:
         state.gone = True
         if any(failure.rank == rank for failure in self._failures):
             return
-        status = self._zygote.exits.get((self._job, rank))
+        status = self.zygote.exits.get((self._job, rank))
         self._stacks[rank].read()
         site = innermost(self._stacks[rank].text())[0]
         at = f" at {site}" if site else ""
@@ -355,7 +355,7 @@ class RunLoop:
     def _dump_stacks(self, ranks: Sequence[int]) -> dict[int, str]:
         """Python stacks of live ranks, by SIGUSR1 and faulthandler, also from inside a blocked C++ call."""
         for rank in ranks:
-            pid = self._zygote.rank_pids.get((self._job, rank))
+            pid = self.zygote.rank_pids.get((self._job, rank))
             if pid is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGUSR1)

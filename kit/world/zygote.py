@@ -7,7 +7,7 @@ Where a fork after importing torch is unproven (anything but Linux), ranks are s
 own import of torch: slow, and the same in every other respect.
 
 Between the two: one socket pair, a JSON message a line. To the zygote: spawn (with a rank's four descriptors), kill,
-gather. From it: ready, spawned, exited, killed.
+gather. From it: ready, birth, spawned, exited, killed.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from kit.errors import KitError
 from kit.world.limits import hide_memory
 from kit.world.line import Line, python_running
 from kit.world.preload import preload
+from kit.world.resident import Birth
 from kit.world.zygote_server import serve
 
 _START_LIMIT_S = 120.0
@@ -64,6 +65,7 @@ class Zygote:
         self._closed = False
         self.rank_pids: dict[tuple[int, int], int] = {}
         self.exits: dict[tuple[int, int], int] = {}
+        self.birth: Birth | None = None  # what the ranks that it forks begin with; said before the first of them
 
     @classmethod
     def fork(cls, modules: Sequence[str] = ()) -> Zygote:
@@ -127,6 +129,8 @@ class Zygote:
             self.rank_pids[key] = message["pid"]
         elif message["say"] == "exited":
             self.exits[key] = message["status"]
+        elif message["say"] == "birth":
+            self.birth = Birth(message["own_bytes"], frozenset(file.encode() for file in message["files"]))
         return message
 
     def wait_ready(self) -> None:
@@ -144,6 +148,7 @@ class Zygote:
         fresh = Zygote.execute(self._modules)
         self.pid, self._line, self._process = fresh.pid, fresh._line, fresh._process
         self._lost = self._ready = False
+        self.birth = None
         self._inbox.clear()
 
     def new_job(self, num_ranks: int) -> int:

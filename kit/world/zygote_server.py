@@ -16,6 +16,7 @@ from kit.world.limits import adopt_orphans, close_all_but
 from kit.world.line import Line, python_running
 from kit.world.pages import gather_pages
 from kit.world.preload import preload
+from kit.world.resident import birth_of_forks
 
 _RANK_FDS = 4
 _MANY_RANKS = 48  # so many starts pay for gathering the pages that each of them shares
@@ -60,6 +61,7 @@ class _Server:
         self._ranks: dict[int, tuple[int, int]] = {}  # pid -> (job, rank)
         self._started = 0
         self._gathered = start != "fork"
+        self._told_birth = start != "fork"
 
     def run(self) -> NoReturn:
         self._say({"say": "ready"})
@@ -79,6 +81,7 @@ class _Server:
                 for message in messages:
                     if message["do"] == "spawn":
                         self._gather_for(message["of"])
+                        self._tell_birth()
                         self._spawn(message["job"], message["rank"], self._line.take_fds(_RANK_FDS))
                     elif message["do"] == "gather":
                         self._gather()
@@ -102,7 +105,17 @@ class _Server:
     def _gather(self) -> None:
         if not (self._gathered or self._ranks):
             self._gathered = True
-            gather_pages()
+            if gather_pages():
+                self._told_birth = False
+
+    def _tell_birth(self) -> None:
+        """What ranks begin with: known from here, since of a rank it can be read only when a solution has run in it."""
+        if not self._told_birth:
+            self._told_birth = True
+            birth = birth_of_forks()
+            if birth is not None:
+                files = [file.decode() for file in birth.files]
+                self._say({"say": "birth", "own_bytes": birth.own_bytes, "files": files})
 
     def _spawn(self, job: int, rank: int, fds: list[int]) -> None:
         try:

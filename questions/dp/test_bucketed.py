@@ -580,6 +580,7 @@ def test_no_step_leaves_anything_behind(run):
         "after",
         since="before",
         expected_bytes=lambda rank: 2 * gradient_bytes,
+        given_bytes=lambda rank: gradient_bytes,  # the module
         room_bytes=gradient_bytes,  # steps that leave a copy behind have left 5 in all
         of="gradients",
     )

@@ -526,11 +526,16 @@ def claim_held(run, label, num_inputs, num_outputs, room, since="before"):
         is_last = rank == run.world_size - 1
         return HELD_BYTES * ((num_inputs if rank > 0 else 0) + (num_outputs if is_last else 0))
 
+    def given_bytes(rank):  # microbatches, targets, or with one rank both
+        is_given = (rank == 0) + (rank == run.world_size - 1)
+        return HELD_BYTES * HELD_MICROBATCHES * is_given if since == "before" else 0
+
     claim_persistent(
         run,
         label,
         since=since,
         expected_bytes=expected_bytes,
+        given_bytes=given_bytes,
         room_bytes=int(HELD_BYTES * room),
         of=f"activations and gradients, {HELD_MICROBATCHES} x {HELD_BYTES >> 20} MiB each, {HELD_AT[label]}",
     )

@@ -470,6 +470,7 @@ def test_a_rank_keeps_its_shards_only(run):
             "after",
             since="before",
             expected_bytes=lambda rank: HELD_BYTES // run.world_size,
+            given_bytes=lambda rank: 3 << 20,  # what matrix products of this size make once
             # Four times what readings may be off by, and half of the least that is wrong: shards that are kept twice.
             room_bytes=HELD_BYTES // 8,
             whole_bytes=HELD_BYTES,

@@ -779,6 +779,7 @@ def test_the_process_keeps_its_share(run):
         "after",
         since="before",
         expected_bytes=lambda rank: min(run.ranks[rank]["shown_bytes"], int(4 * MOMENTS * most)),
+        given_bytes=lambda rank: 4 * sum(numels),
         room_bytes=4 * sum(numels) // 8,
         whole_bytes=4 * MOMENTS * sum(numels),
     )

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from kit.grading.diagnosis import CheckFailed
-from kit.grading.memory import claim_persistent
+from kit.grading.memory import claim_baseline, claim_persistent
 from kit.grading.result import CheckResult, GradeResult, verdict_of
 from kit.world.failure import NotMeasured
 from kit.world.memory import Memory, Reading
@@ -15,10 +15,13 @@ from kit.world.memory import Memory, Reading
 MIB = 1 << 20
 
 
-def run_of(*grown_mib, reason=""):
+def run_of(*grown_mib, reason="", reserve_mib=0, born_mib=200):
     """Ranks that have grown by so much from the hold "before" to the hold "after"."""
-    readings = [Reading(rank, "before", 200 * MIB, 0) for rank in range(len(grown_mib))]
-    readings += [Reading(rank, "after", int((200 + mib) * MIB), 0) for rank, mib in enumerate(grown_mib)]
+    born = None if born_mib is None else born_mib * MIB
+    readings = [
+        Reading(rank, "before", int((200 + reserve_mib) * MIB), 0, born_bytes=born) for rank in range(len(grown_mib))
+    ]
+    readings += [Reading(rank, "after", int((200 + reserve_mib + mib) * MIB), 0) for rank, mib in enumerate(grown_mib)]
     return SimpleNamespace(memory=Memory(tuple(readings), reason=reason), world_size=len(grown_mib))
 
 
@@ -61,6 +64,35 @@ def test_the_mistake_is_named(grown, text):
 @pytest.mark.parametrize("grown", [(16, 32), (18.1, 16), (40, 40)])
 def test_no_mistake_is_named_where_none_explains_it(grown):
     assert said(run_of(*grown)).endswith("MiB at most")
+
+
+def test_what_is_due_before_the_baseline_is_right():
+    claim(run_of(16, reserve_mib=2.9))
+    claim(run_of(16, reserve_mib=-5))
+    claim(run_of(16, reserve_mib=34.9), given_bytes=lambda rank: 32 * MIB)
+
+
+def test_a_reserve_before_the_baseline_fails_though_nothing_has_grown():
+    text = (
+        "rank 0: had 40.0 MiB of its own at the hold 'before', from which its memory is counted, where 32.0 MiB + "
+        "3.0 MiB at most are due to it: what is kept in reserve would hide what is kept later"
+    )
+    assert said(run_of(0, 0, reserve_mib=40), given_bytes=lambda rank: 32 * MIB).endswith(text)
+    assert "due to it" in said(run_of(0, 0, reserve_mib=3.1))
+
+
+def test_a_baseline_may_have_less_room():
+    run = run_of(0, reserve_mib=2.5)
+    claim_baseline(run, "before")
+    with pytest.raises(CheckFailed, match=r"2\.5 MiB of its own"):
+        claim_baseline(run, "before", room_bytes=2 * MIB)
+    with pytest.raises(CheckFailed, match="was not held at 'later'"):
+        claim_baseline(run, "later")
+
+
+def test_where_ranks_are_not_forked_the_claim_has_not_run():
+    with pytest.raises(NotMeasured, match="not forked"):
+        claim(run_of(16, born_mib=None))
 
 
 def test_a_hold_that_never_was_fails():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 
@@ -69,17 +70,48 @@ def gaps_in_the_heap():
     return len(pins)
 
 
-def pages_of_a_file_taken_away(path):
+def pages_of_libraries_taken_away():
     """What the kernel does to files when memory runs short, in the middle of a step that needs 8 MiB."""
     warm()
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapping:
-        read = sum(mapping[:: mmap.PAGESIZE])
-        inside.hold("baseline")
-        passing = torch.ones(2 * MIB)
-        mapping.madvise(mmap.MADV_DONTNEED)
-        del passing
-        inside.hold("step")
+    with open("/proc/self/maps") as file:
+        lines = [line.split() for line in file if "libtorch_cpu" in line and " r-xp " in line]
+    start, end = (int(bound, 16) for bound in lines[0][0].split("-"))
+    end = min(end, start + 24 * MIB)
+    libc = ctypes.CDLL(None)
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    read = sum(ctypes.string_at(page, 1)[0] for page in range(start, end, mmap.PAGESIZE))
+    inside.hold("baseline")
+    passing = torch.ones(2 * MIB)
+    libc.madvise(start, end - start, mmap.MADV_DONTNEED)
+    del passing
+    inside.hold("step")
     return read
+
+
+def hidden_behind_a_file(path):
+    """A peak of 24 MiB while a file of 24 MiB is not mapped, which is mapped before and after it."""
+    warm()
+
+    def mapped():
+        mapping = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        return mapping, sum(mapping[:: mmap.PAGESIZE])
+
+    with open(path, "rb") as file:
+        first, _ = mapped()
+        inside.hold("baseline")
+        first.close()
+        passing = torch.ones(6 * MIB)
+        del passing
+        again, _ = mapped()
+        inside.hold("step")
+        again.close()
+
+
+def keeps_in_reserve(amounts):
+    """amounts: MiB that this rank takes before it is held."""
+    kept = tensors(amounts * MIB, MIB)
+    inside.hold("baseline")
+    return len(kept)
 
 
 def in_a_cycle():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import textwrap
@@ -11,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kit.world import World, WorldError, memory
+from kit.world import World, WorldError, Zygote, memory
 from kit.world.failure import NotMeasured
-from kit.world.memory import Memory, Reading, shared_bytes
+from kit.world.memory import Memory, Reading
+from kit.world.resident import resident_bytes
 from tests.world import programs_memory as programs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
@@ -64,12 +66,38 @@ def test_gaps_that_the_heap_has_are_in_no_peak(zygote):
     assert found.peak_growth_bytes(0, "passed", since="baseline") / MIB == pytest.approx(8, abs=1)
 
 
-def test_pages_of_a_file_that_were_taken_away_are_in_no_peak(zygote, tmp_path):
+def test_pages_of_libraries_that_were_taken_away_are_in_no_peak(zygote):
+    found = World(1, zygote=zygote).run(programs.pages_of_libraries_taken_away).memory
+    assert found.reading(0, "baseline").beside_bytes - found.reading(0, "step").beside_bytes > 12 * MIB
+    assert found.peak_growth_bytes(0, "step", since="baseline") / MIB == pytest.approx(8, abs=1)
+
+
+def test_a_file_that_a_rank_mapped_hides_no_peak(zygote, tmp_path):
     file = tmp_path / "mapped"
     file.write_bytes(bytes(24 * MIB))
-    found = World(1, zygote=zygote).run(programs.pages_of_a_file_taken_away, [str(file)]).memory
-    assert found.reading(0, "baseline").beside_bytes - found.reading(0, "step").beside_bytes > 20 * MIB
-    assert found.peak_growth_bytes(0, "step", since="baseline") / MIB == pytest.approx(8, abs=1)
+    found = World(1, zygote=zygote).run(programs.hidden_behind_a_file, [str(file)]).memory
+    assert grown(found, 0, "step") == near(0)
+    assert found.peak_growth_bytes(0, "step", since="baseline") / MIB == pytest.approx(24, abs=2)
+
+
+@pytest.mark.parametrize("start", ["forked", "executed"])
+def test_what_a_rank_had_when_it_was_forked_is_known(zygote, start):
+    """Whatever the rank has taken before it is first held; also after the zygote has gathered its pages."""
+    with Zygote.execute() if start == "executed" else contextlib.nullcontext(zygote) as ours:
+        for is_gathered in (False, True):
+            if is_gathered:
+                ours.gather()
+            found = World(3, zygote=ours).run(programs.keeps_in_reserve, [0, 8, 40]).memory
+            grown_mib = [found.grown_since_birth_bytes(rank, "baseline") / MIB for rank in range(3)]
+            assert grown_mib == [pytest.approx(mib, abs=1.5) for mib in (0, 8, 40)]
+
+
+def test_what_a_rank_had_is_not_known_where_it_was_not_forked():
+    with Zygote.execute(start="exec") as zygote:
+        found = World(1, zygote=zygote).run(programs.keeps_in_reserve, [8]).memory
+    assert found.persistent_bytes(0, "baseline") > 8 * MIB
+    with pytest.raises(NotMeasured, match="where ranks are not forked"):
+        found.grown_since_birth_bytes(0, "baseline")
 
 
 def test_garbage_is_not_kept(zygote):
@@ -129,10 +157,10 @@ def test_gloo_and_no_world_are_not_held(zygote):
 
 
 def test_where_proc_cannot_be_read_there_is_a_reason_and_no_number(zygote, monkeypatch):
-    def refuse(folder, kit_inodes):
+    def refuse(folder, *_):
         raise PermissionError(13, "Permission denied", f"{folder}/smaps_rollup")
 
-    monkeypatch.setattr(memory, "_resident", refuse)
+    monkeypatch.setattr(memory, "resident", refuse)
     result = World(2, zygote=zygote).run(programs.hold_and_return)
     assert result.ranks == (7, 7)
     assert "memory cannot be read here: /proc/" in result.memory.reason
@@ -191,12 +219,22 @@ Anonymous:            20 kB
 7f40-7f50 r-xp 00000000 fe:00 14                         /usr/lib/libtorch.so
 Rss:               50000 kB
 Anonymous:             0 kB
+7f50-7f60 rw-s 00000000 00:01 0                          /SYSV00000000 (deleted)
+Rss:                   5 kB
+Anonymous:             0 kB
+7f60-7f70 rw-p 00000000 00:00 0                          [heap]
+Rss:                   9 kB
+Anonymous:             0 kB
 """
 
 
-def test_shared_memory_is_counted_by_mapping():
-    assert shared_bytes(SMAPS.splitlines(keepends=True), {11}) == (7 + 1 + 50 - 20) * 1024
-    assert shared_bytes(SMAPS.splitlines(keepends=True), {11, 12, 13}) == 0
+def test_memory_is_counted_by_mapping():
+    lines = SMAPS.splitlines(keepends=True)
+    assert resident_bytes(lines, lambda lies: lies.is_shared, with_swap=True) == (100 + 7 + 1 + 50 - 20 + 5) * 1024
+    assert resident_bytes(lines, lambda lies: lies.is_shared) == (100 + 7 + 50 - 20 + 5) * 1024
+    assert resident_bytes(lines, lambda lies: lies.is_shared and lies.inode not in (0, 11, 12, 13)) == 0
+    assert resident_bytes(lines, lambda lies: lies.file == b"fe:00 14") == 50000 * 1024
+    assert resident_bytes(lines, lambda lies: not lies.is_shared) == 50000 * 1024
 
 
 def test_a_limit_that_is_tighter_already_stays_as_it_is():
