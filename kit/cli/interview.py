@@ -192,6 +192,8 @@ def sit(bank: Bank, store: Store | None, options: InterviewOptions, language: La
     mock = screen.hold(page, mock, room)
     if mock.phase == "left":
         screen.show_left(page, again(options) if store is not None else "")
+        if mock.is_interrupted:
+            raise KeyboardInterrupt
         return
     mock = replace(mock, record=replace(mock.record, finished=datetime.now(timezone.utc)))
     write_card(path, mock.record, bank, language)

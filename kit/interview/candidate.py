@@ -21,7 +21,7 @@ from kit.practice.quiz import Quiz
 Phase = Literal["choosing", "asking", "coding", "following", "marking", "comparing", "left", "over"]
 Notice = Literal[
     "paused", "resumed", "hint", "no_more_hints", "not_taken", "nothing", "edit", "grade", "graded", "start",
-    "not_graded", "debrief", "line_gone", "nothing_to_undo", "keeps_none",
+    "not_graded", "debrief", "line_gone", "nothing_to_undo", "keeps_none", "skipped", "next_part", "unchanged",
 ]  # fmt: skip
 
 PAUSE, PART, LEAVE = ("p", "pause"), ("part",), ("q", "quit", "exit")
@@ -44,6 +44,7 @@ class Mock:
     phase: Phase = "choosing"
     is_debrief: bool = False
     is_paused: bool = False
+    is_interrupted: bool = False  # left by Ctrl-C
     draw: Draw | None = None
     quiz: Quiz | None = None
     follow_up: int = 0
@@ -52,6 +53,7 @@ class Mock:
     notice: Notice | None = None
     complaint: str = ""
     wanted: str = ""  # the file to be graded; empty is the one that was written
+    num_late: int = 0  # questions that the last line left unasked, since the time of their part was used up
 
     @property
     def items(self) -> tuple[ItemRecord, ...]:
@@ -102,9 +104,10 @@ def go_on(mock: Mock, place: int) -> Mock:
     items = mock.items
     if not mock.is_debrief:
         while place < len(items):
-            here = replace(mock, place=place, notice=None)
+            here = replace(mock, place=place)
             if here.seconds_left <= 0 and here.item.verdict == "" and not here.item.answer:
                 place += 1  # the part's time is used up
+                mock = replace(mock, num_late=mock.num_late + 1)
             elif here.item.verdict == "":
                 return cleared(replace(here, phase="choosing"))
             else:
@@ -112,9 +115,9 @@ def go_on(mock: Mock, place: int) -> Mock:
         return go_on(replace(mock, is_debrief=True), 0)
     while place < len(items):
         if needs_debrief(items[place]):
-            return cleared(replace(mock, place=place, phase="choosing", notice="debrief"))
+            return cleared(replace(mock, place=place, phase="choosing", notice=mock.notice or "debrief"))
         place += 1
-    return cleared(replace(mock, place=len(items) - 1, phase="over", notice=None))
+    return cleared(replace(mock, place=len(items) - 1, phase="over"))
 
 
 def needs_debrief(item: ItemRecord) -> bool:
@@ -168,19 +171,21 @@ def change(mock: Mock, **fields: Any) -> Mock:
     return with_item(mock, replace(mock.item, **fields))
 
 
-def leave(mock: Mock) -> Mock:
-    return replace(mock, phase="left", is_paused=False)
+def leave(mock: Mock, *, is_interrupted: bool = False) -> Mock:
+    return replace(mock, phase="left", is_paused=False, is_interrupted=is_interrupted)
 
 
 def reply(mock: Mock, line: str) -> Mock:
     """What was typed: a command, an answer, a line of one, or yes and no in the debrief."""
     text = unicodedata.normalize("NFKC", line).strip()
     word = text.lower()
-    mock = replace(mock, notice=None, complaint="")
+    mock = replace(mock, notice=None, complaint="", num_late=0)
     if word in LEAVE:
         return leave(mock)
     if mock.is_paused:
-        return replace(mock, is_paused=False, notice="resumed")
+        mock = replace(mock, is_paused=False, notice="resumed")
+        if not word or word in PAUSE:
+            return mock
     if mock.phase in ("marking", "comparing"):
         return debrief(mock, text)
     if word in PAUSE:
@@ -201,11 +206,15 @@ def next_part(mock: Mock) -> Mock:
         is_begun = mock.item.kind == "open" and mock.item.answer
         verdict = "unmarked" if is_begun else verdict_of(mock.item) if mock.item.grade is not None else "skipped"
         mock = change(mock, verdict=verdict)
-    return go_on(mock, sum(len(part.items) for part in mock.record.parts[: mock.part_index + 1]))
+    left_out = replace(mock, notice="next_part")
+    return go_on(left_out, sum(len(part.items) for part in mock.record.parts[: mock.part_index + 1]))
 
 
 def edited(mock: Mock, text: str) -> Mock:
-    """An answer in words as an editor gave it back."""
+    """An answer in words as an editor gave it back; one that was left as it is, is not handed in."""
+    written = mock.written if mock.phase == "following" or mock.quiz is None else mock.quiz.written
+    if written and lines_of(text) == written:
+        return replace(mock, notice="unchanged")
     if mock.phase == "following":
         return followed(replace(mock, written=lines_of(text), notice=None))
     assert mock.quiz is not None
@@ -222,6 +231,8 @@ def after(mock: Mock, quiz: Quiz) -> Mock:
         outcome = quiz.last
         given = outcome.mark.got if outcome.mark is not None else ""
         mock = change(mock, answer=given, verdict=outcome.verdict, score=outcome.score, hints=outcome.num_hints)
+        if outcome.verdict == "skipped":
+            mock = replace(mock, notice="skipped")
         return ask_follow_up(mock)
     mock = change(mock, hints=quiz.num_hints)
     if mock.item.kind == "open":
@@ -247,7 +258,7 @@ def ask_follow_up(mock: Mock) -> Mock:
 
 def following(mock: Mock, line: str, word: str) -> Mock:
     if word in SKIP:
-        return go_on(mock, mock.place + 1)
+        return go_on(replace(mock, notice="skipped"), mock.place + 1)
     if word in ("?", "hint"):
         return replace(mock, notice="no_more_hints")
     if word in questions.EDIT:
@@ -267,6 +278,7 @@ def keep_written(mock: Mock) -> Mock:
 def followed(mock: Mock) -> Mock:
     if not mock.written:
         return replace(mock, notice="nothing")
+    mock = replace(mock, notice=None)
     answer = FollowUpRecord(mock.follow_up, "answered", None, "\n".join(mock.written))
     return go_on(change(mock, follow_ups=(answer,)), mock.place + 1)
 
@@ -284,12 +296,13 @@ def coding(mock: Mock, text: str, word: str) -> Mock:
     if word == "?":
         return code_hint(mock)
     if word in SKIP:
-        verdict = "skipped" if mock.item.grade is None else verdict_of(mock.item)
-        return go_on(change(mock, verdict=verdict), mock.place + 1)
+        if mock.item.grade is None:
+            return go_on(replace(change(mock, verdict="skipped"), notice="skipped"), mock.place + 1)
+        return ask_follow_up(change(mock, verdict=verdict_of(mock.item)))
     if word in DONE:
         if mock.item.grade is None:
             return replace(mock, notice="not_graded")
-        return go_on(change(mock, verdict=verdict_of(mock.item)), mock.place + 1)
+        return ask_follow_up(change(mock, verdict=verdict_of(mock.item)))
     return replace(mock, notice="nothing" if not text else "not_taken")
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LEAST_MINUTES, MOST_MINUTES = 5, 480
 SEEDS = 10**6
+SEED_LIMIT = 2**63  # what a progress database can keep
 LEVEL = 2
 
 # How long a question takes to ask and to answer, in minutes; it can be asked where there is most of that.
@@ -56,6 +57,8 @@ def make_plan(
     headers: of the whole bank. levels, topics: empty means the middle level and every topic. A part whose questions do
     not fit into its time, or that has none, gives its time to the others. Raises KitError where nothing is left.
     """
+    if seed >= SEED_LIMIT:
+        raise KitError(f"a seed is a whole number below 2^63, got {seed}")
     if not LEAST_MINUTES <= minutes <= MOST_MINUTES:
         raise KitError(f"an interview takes {LEAST_MINUTES} to {MOST_MINUTES} minutes, got {minutes:g}")
     rng = random.Random(f"interview {seed}")
@@ -139,7 +142,7 @@ def from_yaml(text: str, shown: str, headers: Sequence[Header]) -> Plan:
     known = {header.id: header for header in headers}
     listed = document.values["parts"]
     if not isinstance(listed, list) or not listed:
-        raise document.error(["parts"], "parts: expected a list of parts")
+        raise document.error(["parts"], "parts: expected a list of parts, at least one")
     parts = tuple(read_part(document, index, part, known) for index, part in enumerate(listed))
     asked = [question.id for part in parts for question in part.questions]
     twice = next((name for name in asked if asked.count(name) > 1), None)
@@ -158,12 +161,12 @@ def read_part(document: Document, index: int, part: Any, known: dict[str, Header
     if isinstance(minutes, bool) or not isinstance(minutes, (int, float)) or not 0 < minutes <= MOST_MINUTES:
         raise document.error([*place, "minutes"], f"minutes: expected more than 0 to {MOST_MINUTES}, got {minutes!r}")
     if not isinstance(part["questions"], list) or not part["questions"]:
-        raise document.error([*place, "questions"], "questions: expected a list of questions")
+        raise document.error([*place, "questions"], "questions: expected a list of questions, at least one")
     asked = []
     for number, question in enumerate(part["questions"]):
         at: tuple[str | int, ...] = (*place, "questions", number)
         require_keys(document, at, question, ("id", "seed"))
-        if question["id"] not in known:
+        if not isinstance(question["id"], str) or question["id"] not in known:
             from kit.bank.closest import closest
 
             near = closest(str(question["id"]), known)
@@ -184,6 +187,6 @@ def require_keys(document: Document, place: Location, values: Any, keys: tuple[s
 
 
 def read_whole(document: Document, place: Location, value: Any) -> int:
-    if type(value) is not int or not 0 <= value < 2**63:
-        raise document.error(place, f"{place[-1]}: expected a whole number from 0, got {value!r}")
+    if type(value) is not int or not 0 <= value < SEED_LIMIT:
+        raise document.error(place, f"{place[-1]}: expected a whole number from 0 to 2^63 - 1, got {value!r}")
     return value

@@ -82,7 +82,10 @@ class PartRecord:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """`candidate` is a name or empty; `finished` is None while it goes on; times are aware of their zone."""
+    """`candidate` is a name or empty; `finished` is None while it goes on; times are aware of their zone.
+
+    overall: what the interviewer says of the whole, line by line.
+    """
 
     id: str
     role: Role
@@ -91,6 +94,7 @@ class Record:
     started: datetime
     parts: tuple[PartRecord, ...]
     finished: datetime | None = None
+    overall: str = ""
 
 
 def to_json(record: Record | Plan) -> dict[str, Any]:

@@ -37,6 +37,7 @@ def markdown(record: Record, bank: Bank, language: Language) -> str:
         *([] if card.is_finished else [f"**{say(language, 'unfinished')}**"]),
         facts(card),
         say(language, "plan_compares"),
+        *([f"## {say(language, 'overall')}", quoted(card.overall)] if card.overall.strip() else []),
         *topics(card),
         *parts(card),
         *study(card),
@@ -59,7 +60,7 @@ def topics(card: Sheet) -> list[str]:
 
 
 def parts(card: Sheet) -> list[str]:
-    heads = ("head_part", "head_planned", "head_used", "head_questions", "head_score")
+    heads = ("head_part", "head_planned", "head_used", "head_asked", "head_score")
     return table(card, "parts", heads, card.parts)
 
 
@@ -86,7 +87,7 @@ def bar(row: Row) -> str:
 def study(card: Sheet) -> list[str]:
     blocks = [f"## {say(card.language, 'study')}"]
     if not card.study:
-        return [*blocks, say(card.language, "study_nothing")]
+        return [*blocks, say(card.language, "study_nothing" if card.is_answered else "study_unknown")]
     comma, colon = say(card.language, "comma"), say(card.language, "colon")
     entries = [
         f"{number}. {in_markdown(each.title)} {code(each.question_id)}{comma}{in_markdown(each.reason)}"
@@ -125,6 +126,10 @@ def one(card: Sheet, answer: Answer) -> list[str]:
         blocks += [label(card, "answer"), say(language, "no_answer")]
     if answer.right:
         blocks += [label(card, "right_answer"), *bullets(answer.right, is_ordered=answer.is_ordered)]
+    if answer.explanation:
+        blocks += [label(card, "explanation"), block_quote(answer.explanation)]
+    if answer.model_answer:
+        blocks += [label(card, "model_answer"), block_quote(answer.model_answer)]
     blocks += listed(card, "points", answer.points)
     if answer.grade:
         blocks += [label(card, "grade"), "\n".join(f"- {in_markdown(line)}" for line in answer.grade)]
@@ -153,8 +158,11 @@ def listed(card: Sheet, key: str, lines: Sequence[Line]) -> list[str]:
     entries = []
     for line in lines:
         entries.append(item(f"{SIGNS[line.state]} **{in_markdown(line.said)}**{comma}{line.text}"))
-        if line.typed.strip():
-            entries.append("\n" + indented(fenced(line.typed)) + "\n")
+        below = [fenced(line.typed)] if line.typed.strip() else []
+        if line.model:
+            below.append(f"*{say(card.language, 'strong_answer')}*{comma}{visible(line.model).strip()}")
+        if below:
+            entries.append("\n" + indented("\n\n".join(below)) + "\n")
     return [label(card, key), "\n".join(entries).rstrip()]
 
 

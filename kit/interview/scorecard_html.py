@@ -108,6 +108,8 @@ def text(sheet: Sheet, key: str) -> str:
 
 
 def head(sheet: Sheet) -> list[str]:
+    overall = [f"<h2>{text(sheet, 'overall')}</h2>", f'<p class="typed">{in_html(sheet.overall.strip())}</p>']
+    overall = overall if sheet.overall.strip() else []
     warning = [] if sheet.is_finished else [f'<p class="warning">{text(sheet, "unfinished")}</p>']
     return [
         "<header>",
@@ -118,6 +120,7 @@ def head(sheet: Sheet) -> list[str]:
         "</dl>",
         f'<p class="quiet">{text(sheet, "plan_compares")}</p>',
         "</header>",
+        *overall,
     ]
 
 
@@ -128,7 +131,7 @@ def topics(sheet: Sheet) -> list[str]:
 
 
 def parts(sheet: Sheet) -> list[str]:
-    heads = ("head_part", "head_planned", "head_used", "head_questions", "head_score")
+    heads = ("head_part", "head_planned", "head_used", "head_asked", "head_score")
     return table(sheet, "parts", heads, sheet.parts)
 
 
@@ -162,7 +165,7 @@ def bar(row: Row) -> str:
 def study(sheet: Sheet) -> list[str]:
     lines = [f"<h2>{text(sheet, 'study')}</h2>"]
     if not sheet.study:
-        return [*lines, f"<p>{text(sheet, 'study_nothing')}</p>"]
+        return [*lines, f"<p>{text(sheet, 'study_nothing' if sheet.is_answered else 'study_unknown')}</p>"]
     comma = text(sheet, "comma")
     entries = [
         f"<li>{in_html(each.title)} <code>{in_html(each.question_id)}</code>{comma}{in_html(each.reason)}</li>"
@@ -203,6 +206,8 @@ def article(sheet: Sheet, answer: Answer) -> list[str]:
         lines += entries_of(answer.picked, is_ordered=answer.is_ordered)
     if answer.right:
         lines += [f"<h5>{text(sheet, 'right_answer')}</h5>", *entries_of(answer.right, is_ordered=answer.is_ordered)]
+    if answer.explanation:
+        lines += folded(sheet, "explanation", rendered(answer.explanation))
     lines += listed(sheet, "points", answer.points)
     if answer.grade:
         entries = [f"<li>{in_html(entry)}</li>" for entry in answer.grade]
@@ -217,8 +222,9 @@ def article(sheet: Sheet, answer: Answer) -> list[str]:
     return [*lines, "</article>"]
 
 
-def reply_to(line: Line) -> str:
-    return typed(line.typed, "") if line.typed.strip() else ""
+def reply_to(sheet: Sheet, line: Line) -> str:
+    said = typed(line.typed, "") if line.typed.strip() else ""
+    return said + ("\n".join(folded(sheet, "strong_answer", rendered(line.model))) if line.model else "")
 
 
 def entries_of(entries: Sequence[str], *, is_ordered: bool = False) -> list[str]:
@@ -242,8 +248,8 @@ def listed(sheet: Sheet, key: str, lines: Sequence[Line]) -> list[str]:
     if not lines:
         return []
     entries = [
-        f'<li><span class="{line.state}">{SIGNS[line.state]}</span><div>{rendered(line.text)}{reply_to(line)}</div>'
-        f"<span>{in_html(line.said)}</span></li>"
+        f'<li><span class="{line.state}">{SIGNS[line.state]}</span>'
+        f"<div>{rendered(line.text)}{reply_to(sheet, line)}</div><span>{in_html(line.said)}</span></li>"
         for line in lines
     ]
     return [f"<h5>{text(sheet, key)}</h5>", '<ul class="points">', *entries, "</ul>"]

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kit.bank.draw import Draw, draw
 from kit.bank.load import Header, headers, load_question
-from kit.bank.mark import read_positions
+from kit.bank.mark import LETTERS, read_positions
 from kit.errors import KitError
 from kit.interview.card_words import WORDS, Language, say
+from kit.interview.escaping import fenced
 from kit.interview.record import to_json
 from kit.interview.rubric import points_of, red_flags, right_answer
 from kit.interview.summary import Share, by_topic, is_asked, share, to_study, total, weak_topics
@@ -37,12 +38,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Markdown of the bank, and what became of it; `typed` is what somebody wrote to it."""
+    """Markdown of the bank, and what became of it; `typed` is what somebody wrote to it, `model` what is right."""
 
     text: str
     said: str
     state: State = "open"
     typed: str = ""
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ class Study:
 class Answer:
     """`given` and `notes` are as they were typed.
 
-    `prompt`, `picked` (the options that the answer names), `right` and `model_answer` are Markdown.
+    `prompt` (all of the task), `picked` (the options that the answer names), `right`, `model_answer` and `explanation`
+    (of what was not answered rightly) are Markdown.
     """
 
     title: str
@@ -72,6 +75,7 @@ class Answer:
     is_ordered: bool
     right: tuple[str, ...]
     model_answer: str
+    explanation: str
     points: tuple[Line, ...]
     follow_ups: tuple[Line, ...]
     red_flags: tuple[str, ...]
@@ -94,6 +98,8 @@ class Sheet:
     title: str
     facts: tuple[tuple[str, str], ...]
     is_finished: bool
+    is_answered: bool  # whether any question was asked
+    overall: str  # what the interviewer says of it all
     topics: tuple[Row, ...]
     parts: tuple[Row, ...]
     study: tuple[Study, ...]
@@ -110,6 +116,8 @@ def sheet(record: Record, bank: Bank, language: Language) -> Sheet:
         title=say(language, "title_of", candidate=candidate) if candidate else say(language, "title"),
         facts=facts(record, language),
         is_finished=record.finished is not None,
+        is_answered=total(record).score is not None,
+        overall=record.overall,
         topics=tuple(
             Row((topic.name, str(topic.num_asked)), topic.score, percent(topic.score, language))
             for topic in by_topic(record)
@@ -149,8 +157,8 @@ def fingerprint(plan: Plan) -> str:
 
 
 def date_of(moment: datetime | str) -> str:
-    text = moment if isinstance(moment, str) else moment.isoformat()
-    return text[:10]
+    """As the clock on the wall had it."""
+    return (datetime.fromisoformat(moment) if isinstance(moment, str) else moment).astimezone().isoformat()[:10]
 
 
 def clock(seconds: float, language: Language) -> str:
@@ -171,7 +179,8 @@ def word(language: Language, prefix: str, name: str) -> str:
 def part_row(part: PartRecord, language: Language) -> Row:
     whole: Share = share(part.name, part.items)
     planned = say(language, "minutes", minutes=f"{part.minutes:g}")
-    cells = (word(language, "part_", part.name), planned, clock(part.seconds_used, language), str(len(part.items)))
+    asked = say(language, "asked_of", count=whole.num_asked, all=len(part.items))
+    cells = (word(language, "part_", part.name), planned, clock(part.seconds_used, language), asked)
     return Row(cells, whole.score, percent(whole.score, language))
 
 
@@ -209,12 +218,13 @@ def answer(item: ItemRecord, bank: Bank, known: Mapping[str, Header], language: 
         is_asked=is_asked(item),
         is_touched=bool(item.verdict or item.answer.strip() or item.notes.strip() or item.follow_ups),
         score=percent(item.score if is_asked(item) else None, language),
-        prompt=shown.prompt(language) if shown else "",
+        prompt=task(shown, language) if shown else "",
         given=item.answer,
         picked=picked(item, shown, language) if shown else (),
         is_ordered=item.kind == "order",
         right=right_answer(shown, language) if shown else (),
         model_answer=model_answer(shown, language) if shown else "",
+        explanation=explanation(item, shown, language) if shown else "",
         points=points(item, shown, language) if shown else (),
         follow_ups=follow_ups(item, shown, language) if shown else (),
         red_flags=flags(item, shown, bank, language) if shown else (),
@@ -228,6 +238,29 @@ def drawn(item: ItemRecord, bank: Bank, known: Mapping[str, Header]) -> Draw | N
     if item.question_id not in known or known[item.question_id].kind != item.kind:
         return None
     return draw(load_question(bank, item.question_id), item.seed)
+
+
+def task(shown: Draw, language: Language) -> str:
+    """All that was asked: the prompt, and the program, options and convention that belong to it."""
+    question = shown.question
+    blocks = [shown.prompt(language).strip()]
+    if question.kind == "predict":
+        blocks += [fenced(question.program), say(language, "on_ranks", count=question.world_size)]
+    if question.kind == "number":
+        blocks.append(shown.text(question.convention, language).strip())
+    blocks += [
+        f"**{letter}** {option.strip()}" for letter, option in zip(LETTERS, shown.options(language), strict=False)
+    ]
+    return "\n\n".join(blocks)
+
+
+def explanation(item: ItemRecord, shown: Draw, language: Language) -> str:
+    """Why the right answer is right, where another was given, or none."""
+    question = shown.question
+    if question.kind in ("open", "code") or item.verdict not in ("wrong", "skipped"):
+        return ""
+    working = [shown.working(language).strip()] if question.kind == "number" else []
+    return "\n\n".join([*working, shown.text(question.explanation, language).strip()])
 
 
 def model_answer(shown: Draw, language: Language) -> str:
@@ -280,10 +313,11 @@ def follow_ups(item: ItemRecord, shown: Draw, language: Language) -> tuple[Line,
     lines: list[Line] = []
     for asked in item.follow_ups:
         if asked.index < len(shown.question.follow_ups):
-            text = shown.text(shown.question.follow_ups[asked.index].question, language)
+            follow_up = shown.question.follow_ups[asked.index]
+            text, model = shown.text(follow_up.question, language), shown.text(follow_up.answer, language)
             said = say(language, "follow_up_asked") if asked.score is None else percent(asked.score, language)
             state: State = "open" if asked.score is None else state_of(asked.score, 1)
-            lines.append(Line(text, said, state, asked.answer))
+            lines.append(Line(text, said, state, asked.answer, model))
     return tuple(lines)
 
 

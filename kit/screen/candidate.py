@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -17,7 +17,7 @@ from kit.interview.summary import total
 from kit.screen.editor import edit
 from kit.screen.page import Page
 from kit.screen.question import show_hint, show_model_answer, show_task, weight
-from kit.screen.quiz import PROMPT, complaint, read_line
+from kit.screen.quiz import PROMPT, complaint, line_or_end
 from kit.screen.wrap import Prose
 
 if TYPE_CHECKING:
@@ -58,6 +58,9 @@ def hold(page: Page, mock: Mock, room: Room) -> Mock:
     watch = Stopwatch(room.clock_s, room.clock_s())
     is_told = False
     while mock.phase not in ("left", "over"):
+        if mock.num_late:
+            page.line(page.say("mock_late", count=mock.num_late), style="yellow")
+            mock = replace(mock, num_late=0)
         if mock.phase == "choosing":
             if mock.is_debrief and not is_told:
                 page.rule()
@@ -66,9 +69,12 @@ def hold(page: Page, mock: Mock, room: Room) -> Mock:
             mock = present(mock, room.draw(mock.item))
             show_item(page, mock)
             continue
-        line = read_line(page, prompt(mock))
+        line, is_interrupted = line_or_end(page, prompt(mock))
         before = pass_time(mock, watch.lap())
-        after = leave(before) if line is None else outside(page, reply(before, line), room, watch)
+        if line is None:
+            after = leave(before, is_interrupted=is_interrupted)
+        else:
+            after = outside(page, reply(before, line), room, watch)
         room.save(after)
         show_change(page, before, after)
         mock = after
@@ -117,7 +123,7 @@ def show_item(page: Page, mock: Mock) -> None:
         page.line(mock.item.question_id, style="dim")
         show_debrief(page, mock)
         return
-    show_task(page, mock.draw)
+    show_task(page, mock.draw, is_examined=True)
     if mock.phase == "following":
         show_follow_up(page, mock)
         return
@@ -168,7 +174,7 @@ def show_change(page: Page, before: Mock, after: Mock) -> None:
     notice = after.notice
     if after.is_debrief and before.is_debrief:
         show_debrief_step(page, before, after)
-    elif notice in ("paused", "resumed"):
+    elif notice in ("paused", "resumed") and after.phase == before.phase:
         page.line(page.say(f"mock_{notice}"))
         if notice == "resumed":
             page.line(time_left(page, after), style="dim")
@@ -187,6 +193,8 @@ def show_change(page: Page, before: Mock, after: Mock) -> None:
         why = complaint(page, after.quiz) if after.complaint and after.quiz is not None else after.complaint
         page.line(page.say("not_taken", why=why) if why else page.say("mock_nothing"), style="yellow")
         show_keys(page, after)
+    elif notice in ("skipped", "next_part", "unchanged"):
+        page.line(page.say(f"mock_{notice}"), style="dim")
     elif after.phase == "following" and before.phase != "following":
         page.line(page.say("mock_taken"), style="dim")
         show_follow_up(page, after)
@@ -273,7 +281,8 @@ def show_plan(page: Page, plan: Plan, *, is_kept: bool = False) -> None:
 def show_end(page: Page, mock: Mock, path: str) -> None:
     share = total(mock.record)
     page.blank()
-    page.line(page.say("mock_end", asked=share.num_asked, score=percent(share.score, page.language)), style="bold")
+    score = percent(share.score, page.language)
+    page.line(page.say("mock_end", asked=share.num_asked, all=len(mock.items), score=score), style="bold")
     for part in mock.record.parts:
         said = card_say(page.language, "time_of", used=clock(part.seconds_used, page.language),
                         planned=card_say(page.language, "minutes", minutes=f"{part.minutes:g}"))  # fmt: skip
@@ -296,5 +305,5 @@ def show_shared(page: Page, draw: Draw, number: int, count: int) -> None:
     else:
         page.rule()
     page.line(page.say("share_head", number=number, count=count), style="dim")
-    show_task(page, draw)
+    show_task(page, draw, is_examined=True)
     page.blank()

@@ -13,6 +13,13 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
     "mock_over_time": {"en": "this part is {over} over its time", "zh": "本部分已超时 {over}"},
     "mock_keys": {"en": "p pause, part next part, q leave", "zh": "p 暂停，part 下一部分，q 离开"},
     "mock_taken": {"en": "Taken down.", "zh": "已记下。"},
+    "mock_skipped": {"en": "Skipped.", "zh": "已跳过。"},
+    "mock_next_part": {"en": "On to the next part.", "zh": "进入下一部分。"},
+    "mock_unchanged": {"en": "Nothing was changed, so nothing is handed in.", "zh": "内容没有改动，未提交。"},
+    "mock_late": {
+        "en": "The time of this part is used up. Questions of it that are not asked: {count}.",
+        "zh": "本部分时间已用完，有 {count} 题未问。",
+    },
     "mock_follow_up": {"en": "A follow-up", "zh": "追问"},
     "mock_ask_follow_up": {
         "en": "In a few words, an empty line ends it; e editor, s skip",
@@ -47,7 +54,10 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
     },
     "mock_left": {"en": "Kept. To go on: {command}", "zh": "已保存。继续：{command}"},
     "mock_not_kept": {"en": "Left; nothing is kept (--no-save).", "zh": "已离开；没有保存（--no-save）。"},
-    "mock_end": {"en": "Questions asked: {asked}; {score} on average.", "zh": "共 {asked} 题，平均 {score}。"},
+    "mock_end": {
+        "en": "Questions asked: {asked} of {all}; {score} on average over those asked.",
+        "zh": "{all} 题中问了 {asked} 题，所问题目平均 {score}。",
+    },
     "mock_card": {
         "en": "The scorecard, with answers and what to study next: {path}",
         "zh": "评分卡（含答案与下一步建议）：{path}",

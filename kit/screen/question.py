@@ -20,11 +20,17 @@ UNITS_OF_PHRASES = {
 }
 
 
-def show_task(page: Page, draw: Draw) -> None:
-    """Title, prompt, interface or options, and in which unit a number is wanted. Gives nothing away."""
+def show_task(page: Page, draw: Draw, *, is_examined: bool = False) -> None:
+    """Title, prompt, interface or options, and in which unit a number is wanted. Gives nothing away.
+
+    is_examined: without title, id and what it builds on, which may say what the matter is.
+    """
     question = draw.question
-    page.line(question.title.get(page.language), style="bold")
-    page.line(", ".join([question.id, page.say(question.kind), page.say("level", level=question.level)]), style="dim")
+    facts = [page.say(question.kind), page.say("level", level=question.level)]
+    if not is_examined:
+        page.line(question.title.get(page.language), style="bold")
+        facts.insert(0, question.id)
+    page.line(", ".join(facts), style="dim")
     page.blank()
     page.markdown(draw.prompt(page.language))
     if question.kind == "code":
@@ -35,7 +41,7 @@ def show_task(page: Page, draw: Draw) -> None:
         if question.kind == "predict":
             show_program(page, question)
         show_options(page, draw)
-    if question.requires:
+    if question.requires and not is_examined:
         page.blank()
         page.line(page.say("requires", ids=", ".join(question.requires)))
     if question.as_of:

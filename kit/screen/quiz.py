@@ -124,6 +124,15 @@ def read_line(page: Page, prompt: str = PROMPT) -> str | None:
     return line
 
 
+def line_or_end(page: Page, prompt: str = PROMPT) -> tuple[str | None, bool]:
+    """A line, None at the end of the input and after Ctrl-C; and whether it was Ctrl-C."""
+    try:
+        return read_line(page, prompt), False
+    except KeyboardInterrupt:
+        page.blank()
+        return None, True
+
+
 def show_question(page: Page, quiz: Quiz) -> None:
     assert quiz.asked is not None
     page.fit()

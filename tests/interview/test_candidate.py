@@ -109,6 +109,14 @@ def test_an_editor_gives_a_whole_answer() -> None:
     assert edited(typed(at(DESIGN), "e"), " \n").notice == "nothing"
 
 
+def test_an_editor_that_changes_nothing_hands_nothing_in() -> None:
+    mock = edited(typed(at(DESIGN), "one", "e"), "one\n")
+    assert (mock.notice, mock.item.verdict, mock.phase) == ("unchanged", "", "asking")
+    mock = edited(typed(at(DESIGN), "one", "", "a follow-up", "e"), "a follow-up\n")
+    assert (mock.notice, mock.phase) == ("unchanged", "following")
+    assert typed(mock, "").items[DESIGN].follow_ups[0].answer == "a follow-up"
+
+
 # --- time ------------------------------------------------------------------------------------------------------------
 
 
@@ -123,6 +131,23 @@ def test_time_goes_to_the_question_and_its_part_until_a_pause() -> None:
     assert [part.seconds_used for part in mock.record.parts] == [35, 0, 0, 0]
 
 
+def test_an_answer_ends_a_pause_and_is_taken() -> None:
+    mock = typed(typed(at(RING), "p"), letter(RING, right=True), seconds=5000)
+    assert mock.items[RING].verdict == "right" and not mock.is_paused
+    assert mock.items[RING].seconds == 0
+    assert typed(at(RING), "p", "p").notice == "resumed"
+
+
+def test_what_is_skipped_is_called_skipped() -> None:
+    def notice(mock: Mock, line: str) -> str | None:
+        return reply(mock, line).notice
+
+    assert notice(at(RING), "s") == notice(at(SHARE), "s") == "skipped"
+    assert notice(typed(at(RING), letter(RING, right=True)), "s") == "skipped"
+    assert notice(at(RING), "part") == "next_part"
+    assert notice(at(RING), letter(RING, right=True)) is None
+
+
 def test_a_paused_interview_can_be_left() -> None:
     assert typed(at(RING), "p", "q").phase == "left"
 
@@ -131,6 +156,13 @@ def test_a_part_whose_time_is_up_asks_nothing_more_of_it_and_no_follow_up() -> N
     mock = typed(at(RING), letter(RING, right=True), seconds=601)
     assert mock.place == BYTES and mock.items[STEPS].verdict == "" and mock.items[RING].verdict == "right"
     assert mock.items[RING].follow_ups == ()
+
+
+def test_questions_that_no_time_is_left_for_are_counted() -> None:
+    late = reply(pass_time(at(RING), 601), letter(RING, right=True))
+    assert late.num_late == 1
+    assert reply(presented(late), "many").num_late == 0
+    assert reply(at(RING), letter(RING, right=True)).num_late == 0
 
 
 def test_the_answer_that_is_being_given_is_still_taken_when_time_is_up() -> None:
@@ -165,6 +197,18 @@ def test_a_file_may_be_graded_again_and_the_best_grade_counts() -> None:
     assert worse.item.score == 1.0 and worse.item.grade == PASSED
     assert typed(worse, "d").items[SHARE].verdict == "right"
     assert typed(graded(at(SHARE), HALF), "d").items[SHARE].verdict == "wrong"
+
+
+def test_code_has_a_follow_up_too() -> None:
+    right, wrong = (typed(graded(at(SHARE), grade), "d") for grade in (PASSED, HALF))
+    assert right.draw is not None
+    assert (right.phase, right.follow_up) == ("following", len(right.draw.question.follow_ups) - 1)
+    assert (wrong.phase, wrong.follow_up) == ("following", 0)
+    mock = again(typed(right, "each has", "its own"))
+    assert mock.phase == "following" and mock.written == ("each has", "its own")
+    mock = typed(mock, "")
+    assert (mock.phase, mock.is_debrief) == ("comparing", True)
+    assert typed(mock, "y").items[SHARE].follow_ups[0].score == 1.0
 
 
 @pytest.mark.parametrize("line", ["s", "part"])

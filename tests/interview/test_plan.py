@@ -106,6 +106,12 @@ def test_an_interview_has_a_length(minutes: float) -> None:
         make_plan(BANK, minutes, (), (), 1)
 
 
+def test_a_seed_that_no_plan_file_may_have_makes_none() -> None:
+    assert make_plan(BANK, 60, (), (), 2**63 - 1).seed == 2**63 - 1
+    with pytest.raises(KitError, match="below 2"):
+        make_plan(BANK, 60, (), (), 2**63)
+
+
 def test_no_question_is_no_plan() -> None:
     with pytest.raises(KitError, match="no question fits"):
         make_plan([header for header in BANK if header.kind == "code"], 10, (), (), 1)
@@ -152,6 +158,9 @@ parts:
         ("id: links/open_2_1", "id: links/opne_2_1", 6, "closest: .*links/open_2_1"),
         ("seed: 5", "seed: 5.5", 7, "whole number"),
         ("seed: 6", "sede: 6", 8, "seed is missing"),
+        ("seed: 6", "seed: 9223372036854775808", 9, "to 2"),
+        ("id: links/open_2_1", "id: [a]", 6, "no question"),
+        ("id: links/open_2_1", "id: {a: b}", 6, "no question"),
         ("    seed: 6", "    seed: 6\n    note: x", 10, "unknown key 'note'"),
         ("links/open_2_2", "links/open_2_1", 2, "asked twice"),
         ("seed: 5", "seed: [", 8, "malformed YAML"),
