@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kit.bank.layout import Bank, find_bank
 from kit.bank.load import headers
 from kit.cli.language import Language, chosen_language
+from kit.cli.left import chosen, handle, open_ones
 from kit.cli.progress import open_progress
 from kit.errors import KitError
 from kit.interview.plan import SEEDS, from_yaml, make_plan, to_yaml
@@ -65,6 +66,8 @@ class InterviewOptions:
             raise KitError(
                 "--resume goes on with what was left, so it takes no plan", hint="shardkit interview --resume"
             )
+        if self.is_resumed and self.is_shared:
+            raise KitError("--share follows what goes on by itself", hint="--share without --resume")
         if self.is_resumed and not self.is_saved:
             raise KitError("--resume needs what was saved, so it goes without --no-save")
 
@@ -107,18 +110,30 @@ def write_plan(path: Path, plan: Plan, language: Language) -> None:
     from kit.screen.candidate import show_plan
     from kit.screen.page import Page
 
+    if str(path) == "-":
+        print(to_yaml(plan), end="")
+        return
     require_writable(path)
     if path.is_file():  # candidates may be held to it
         raise KitError(f"{path} is there already", hint="name another file, or take it away")
     write(path, to_yaml(plan))
     page = Page(language)
     show_plan(page, plan)
-    page.unbroken(str(path), style="dim")
+    page.unbroken(page.say("mock_plan_written", path=path), style="dim")
 
 
-def again(options: InterviewOptions) -> str:
+def say_resumed(page: Page, record: Record, place: int, found: Sequence[InterviewRecord]) -> None:
+    """Whose interview goes on, and which others could."""
+    from kit.screen.candidate import show_resumed
+
+    others = [from_json(each.state["record"]) for each in found if each.id != record.id]
+    show_resumed(page, record, place, [(handle(each), each.started) for each in others])
+
+
+def again(options: InterviewOptions, record: Record) -> str:
     """The command that goes on with an interview that was left."""
     words = ["shardkit", "interview", "--resume"]
+    words += ["--name", " ".join(record.candidate.split())] if record.candidate.split() else []
     words += ["--role", options.role] if options.role != ROLES[0] else []
     words += ["--bank", str(options.bank)] if options.bank is not None else []
     return " ".join(map(shlex.quote, words))
@@ -146,18 +161,28 @@ def require_unchanged(draws: Draws, record: Record) -> None:
 
 
 def lead(bank: Bank, store: Store | None, options: InterviewOptions, language: Language) -> None:
-    from kit.cli.interviewer import Draws, Left, hold_interview, last_left, new_record
+    from kit.cli.interviewer import Draws, Left, hold_interview, new_record
+    from kit.screen.candidate import show_plan
     from kit.screen.page import Page
 
+    page = Page(language)
     if options.is_resumed:
         assert store is not None
-        begun = last_left(store)
-        if begun is None:
-            raise KitError("no interview was left", hint="shardkit interview --role interviewer")
+        found = open_ones(store, "interviewer")
+        one = chosen(found, options.candidate)
+        begun = Left(from_json(one.state["record"]), int(one.state["place"]))
     else:
+        found = []
         begun = Left(new_record(bank, planned(bank, options), options.candidate), 0)
     require_unchanged(Draws(bank), begun.record)
-    hold_interview(Page(language), bank, store, begun, options.scorecard, again(options))
+
+    def show_beginning() -> None:
+        if options.is_resumed:
+            say_resumed(page, begun.record, begun.place, found)
+        else:
+            show_plan(page, begun.record.plan, is_led=True, is_kept=store is not None)
+
+    hold_interview(page, bank, store, begun, options.scorecard, again(options, begun.record), show_beginning)
 
 
 # --- the candidate ---------------------------------------------------------------------------------------------------
@@ -169,16 +194,20 @@ def sit(bank: Bank, store: Store | None, options: InterviewOptions, language: La
     from kit.screen import candidate as screen
     from kit.screen.page import Page
 
+    page = Page(language)
     if options.is_resumed:
         assert store is not None
-        mock = last_mock(store)
+        found = open_ones(store, "candidate")
+        mock = resumed_mock(chosen(found, options.candidate))
     else:
+        found = []
         record = new_record(bank, planned(bank, options), options.candidate)
         mock = begin(replace(record, role="candidate"))
     path = card_path(options.scorecard, mock.record)
     draws = Draws(bank)
     require_unchanged(draws, mock.record)
-    page = Page(language)
+    if options.is_resumed:
+        say_resumed(page, mock.record, mock.place, found)
     screen.show_plan(page, mock.record.plan, is_kept=store is not None)
     folder = Path()  # where the command was started
     keeper = Keeper(bank, store, Saves(store))
@@ -191,7 +220,7 @@ def sit(bank: Bank, store: Store | None, options: InterviewOptions, language: La
     )
     mock = screen.hold(page, mock, room)
     if mock.phase == "left":
-        screen.show_left(page, again(options) if store is not None else "")
+        screen.show_left(page, again(options, mock.record) if store is not None else "")
         if mock.is_interrupted:
             raise KeyboardInterrupt
         return
@@ -201,16 +230,11 @@ def sit(bank: Bank, store: Store | None, options: InterviewOptions, language: La
     screen.show_end(page, mock, str(path))
 
 
-def last_mock(store: Store) -> Mock:
-    """The candidate's latest one that has no end. Raises KitError where there is none."""
+def resumed_mock(found: InterviewRecord) -> Mock:
     from kit.interview.candidate import begin
 
-    for saved in reversed(store.interviews()):
-        if saved.finished is None and saved.state.get("role") == "candidate":
-            return begin(
-                from_json(saved.state["record"]), int(saved.state["place"]), is_debrief=bool(saved.state["is_debrief"])
-            )
-    raise KitError("no interview was left", hint="shardkit interview begins one")
+    state = found.state
+    return begin(from_json(state["record"]), int(state["place"]), is_debrief=bool(state["is_debrief"]))
 
 
 @dataclass(slots=True)
@@ -316,7 +340,7 @@ def share(bank: Bank, options: InterviewOptions, language: Language) -> None:
 
     page = Page(language)
     is_followed = options.plan is None and not options.is_planned
-    going_on = latest(language) if is_followed else ""
+    going_on = latest(language, options.candidate) if is_followed else ""
     plan, place = followed(language, going_on) if is_followed else (planned(bank, options), 0)
     line: str | None = ""
     while plan is not None and line is not None and line.strip().lower() not in ("q", "quit", "exit"):
@@ -333,13 +357,13 @@ def share(bank: Bank, options: InterviewOptions, language: Language) -> None:
         page.line(page.say("share_over"))
 
 
-def latest(language: Language) -> str:
-    """The id of the latest interview that goes on."""
+def latest(language: Language, name: str) -> str:
+    """The id of the interview that goes on."""
     with open_progress(language) as store:
-        for kept in reversed(store.interviews()):
-            if kept.finished is None:
-                return kept.id
-    raise KitError("no interview goes on", hint="--share --plan FILE shows the prompts of a plan")
+        found = open_ones(store)
+        if not found:
+            raise KitError("no interview goes on", hint="--share --plan FILE shows the prompts of a plan")
+        return chosen(found, name).id
 
 
 def followed(language: Language, interview_id: str) -> tuple[Plan | None, int]:

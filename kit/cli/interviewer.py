@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,7 +14,7 @@ from kit.bank.load import load_header, load_question
 from kit.cli.language import Language
 from kit.cli.torch_there import require_torch
 from kit.errors import KitError
-from kit.interview.record import ItemRecord, PartRecord, Plan, Record, from_json, to_json
+from kit.interview.record import ItemRecord, PartRecord, Plan, Record, to_json
 
 if TYPE_CHECKING:
     from kit.bank.draw import Draw
@@ -50,14 +50,6 @@ def new_record(bank: Bank, plan: Plan, candidate: str) -> Record:
     return Record(new_id(), "interviewer", plan, candidate, datetime.now(timezone.utc), parts)
 
 
-def last_left(store: Store) -> Left | None:
-    """The interviewer's latest one that has no end."""
-    for saved in reversed(store.interviews()):
-        if saved.finished is None and saved.state.get("role") == "interviewer":
-            return Left(from_json(saved.state["record"]), int(saved.state["place"]))
-    return None
-
-
 def saved(desk: Desk) -> InterviewRecord:
     from kit.progress.records import InterviewRecord
 
@@ -81,12 +73,20 @@ class Saves:
 
 
 def hold_interview(
-    page: Page, bank: Bank, store: Store | None, begun: Left, scorecard: Path | None, command: str
+    page: Page,
+    bank: Bank,
+    store: Store | None,
+    begun: Left,
+    scorecard: Path | None,
+    command: str,
+    show_beginning: Callable[[], None],
 ) -> Record:
     """Leads through the interview and writes its scorecard; without a store nothing is kept of one that is left.
 
-    command: how one that was left goes on. Raises KitError for a scorecard that cannot be written.
+    command: how one that was left goes on. show_beginning: called when all is well. Raises KitError for a scorecard
+    that cannot be written.
     """
+    from kit.grading.report import require_writable
     from kit.interview.interviewer import begin
     from kit.screen import interviewer as screen
 
@@ -98,21 +98,23 @@ def hold_interview(
         clock_s=time.monotonic,
         save=lambda desk: saves(saved(desk)),
         grade=lambda question_id, path: grade_inside(page, bank, question_id, path),
-        require_card=lambda path: require_card(Path(path)) if path else None,
+        require_card=lambda path: require_card(Path(path)) if path else require_writable(card),
     )
     for part in begun.record.parts:
         for item in part.items:  # a question that cannot be read is said now, and not in front of the candidate
             room.showing(item)
+    show_beginning()
     desk = screen.hold(page, begin(begun.record, begun.place), room)
     if desk.phase == "left":
-        if store is not None:
-            screen.show_left(page, command)
+        screen.show_left(page, command if store is not None else "")
+        if desk.is_interrupted:
+            raise KeyboardInterrupt
         return desk.record
     desk = replace(desk, record=replace(desk.record, finished=datetime.now(timezone.utc)))
     path = Path(desk.wanted) if desk.wanted else card
     write_card(path, desk.record, bank, page.language)
     room.save(desk)
-    screen.show_end(page, desk, str(path))
+    screen.show_end(page, desk, room, str(path))
     return desk.record
 
 
@@ -211,7 +213,7 @@ def card_path(wanted: Path | None, record: Record) -> Path:
     if wanted is not None:
         require_card(wanted)
         return wanted
-    path = Path(f"scorecard-{record.started:%Y-%m-%d}-{record.id[:8]}.md")
+    path = Path(f"scorecard-{record.started.astimezone():%Y-%m-%d}-{record.id[:8]}.md")
     try:
         require_writable(path)
     except KitError as problem:

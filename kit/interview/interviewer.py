@@ -5,13 +5,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
-from kit.bank.mark import NO, YES, mark
+from kit.bank.mark import mark
 from kit.errors import KitError
 from kit.interview.record import FollowUpRecord, ItemRecord, PartRecord, Record
 from kit.interview.rubric import weights_of
+from kit.interview.typed import first_word, points_typed, whole_number
 
 if TYPE_CHECKING:
     from kit.bank.draw import Draw
@@ -36,11 +36,12 @@ Showing = Callable[[ItemRecord], Shown]
 
 Command = Literal[
     "next", "back", "go", "list", "view", "answer", "note", "follow_up", "red_flag", "hint", "skip", "grade", "pause",
-    "undo", "help", "end", "quit", "point",
+    "undo", "help", "end", "quit", "point", "overall",
 ]  # fmt: skip
 Notice = Literal[
     "shown", "moved", "first", "last", "changed", "hint", "no_more_hints", "listed", "help", "grade", "edit_answer",
-    "edit_note", "paused", "resumed", "nothing_to_undo", "not_taken", "undone",
+    "edit_note", "paused", "resumed", "nothing_to_undo", "not_taken", "undone", "edit_overall", "overall", "unasked",
+    "flags_listed",
 ]  # fmt: skip
 Why = Literal["unknown", "question", "point", "score", "follow_up", "red_flag", "file", "not_code", "answer"]
 
@@ -48,7 +49,7 @@ KEYS: dict[Command, tuple[str, ...]] = {
     "next": ("", "n", "next"), "back": ("p", "back"), "go": ("g", "go"), "list": ("l", "list"), "view": ("v", "view"),
     "answer": ("a", "answer"), "note": ("t", "note"), "follow_up": ("f",), "red_flag": ("x",), "hint": ("h", "hint"),
     "skip": ("s", "skip"), "grade": ("c", "grade"), "pause": ("z", "pause"), "undo": ("u", "undo"),
-    "help": ("?", "help"), "end": ("end",), "quit": ("q", "quit", "exit"),
+    "overall": ("o", "overall"), "help": ("?", "help"), "end": ("end",), "quit": ("q", "quit", "exit"),
 }  # fmt: skip
 COMMANDS = {key: command for command, keys in KEYS.items() for key in keys}
 
@@ -69,6 +70,8 @@ class Desk:
     complaint: str = ""
     wanted: str = ""
     is_paused: bool = False
+    is_interrupted: bool = False  # left by Ctrl-C
+    is_ending: bool = False  # `end` was typed once, with questions that were not asked
     touched: tuple[Literal["point", "follow_up", "red_flag"], int] | None = None  # what the last line changed, by index
     before: tuple[tuple[Record, int], ...] = ()  # what undo brings back, the latest last
 
@@ -107,7 +110,8 @@ def begin(record: Record, place: int = 0) -> Desk:
 def reply(desk: Desk, line: str, seconds: float, showing: Showing) -> Desk:
     """What the interviewer typed, `seconds` after the line before. `showing` gives a question as it is asked.
 
-    A line that is not taken changes nothing but the clock.
+    A line that is not taken changes nothing but the clock. While the clock is stopped everything can be done, and it
+    stands until `z`, an empty line, or another question.
     """
     desk = pass_time(replace(desk, notice=None, why=None, complaint="", wanted="", touched=None), seconds)
     word, rest = first_word(line)
@@ -115,17 +119,10 @@ def reply(desk: Desk, line: str, seconds: float, showing: Showing) -> Desk:
     command: Command | None = "point" if sign.isdigit() else COMMANDS.get(sign)
     if command is None:
         return not_taken(desk, "unknown", line.strip())
-    if desk.is_paused:
-        desk = replace(desk, is_paused=False, notice="resumed")
-        if command in ("pause", "next"):
-            return desk
-    return ACTIONS[command](desk, sign if command == "point" else rest, rest, showing)
-
-
-def first_word(text: str) -> tuple[str, str]:
-    """It and the rest, whatever kind of space is between."""
-    words = text.split(None, 1)
-    return (words[0] if words else "", words[1].strip() if len(words) > 1 else "")
+    if desk.is_paused and (command == "pause" or not sign):
+        return replace(desk, is_paused=False, notice="resumed")
+    after = ACTIONS[command](desk, sign if command == "point" else rest, rest, showing)
+    return after if command == "end" else replace(after, is_ending=False)
 
 
 def pass_time(desk: Desk, seconds: float) -> Desk:
@@ -164,7 +161,7 @@ def not_taken(desk: Desk, why: Why, complaint: str = "") -> Desk:
 
 
 def move(desk: Desk, place: int) -> Desk:
-    return replace(desk, place=place, notice="moved")
+    return replace(desk, place=place, notice="moved", is_paused=False)
 
 
 def go_next(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk:
@@ -182,17 +179,15 @@ def go_to(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk:
     return move(desk, number - 1)
 
 
-def whole_number(text: str) -> int | None:
-    plain = unicodedata.normalize("NFKC", text).strip()
-    return int(plain) if plain.isascii() and plain.isdigit() and len(plain) <= 3 else None
-
-
 # --- what the candidate said ------------------------------------------------------------------------------------------
 
 
 def take_answer(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk:
-    """The answer as it was given; one with a right answer is marked at once."""
-    return answered(desk, argument, showing) if argument else replace(desk, notice="edit_answer")
+    """The answer as it was given: one with a right answer is marked at once, one in words grows line by line."""
+    if not argument:
+        return replace(desk, notice="edit_answer")
+    is_grown = desk.item.kind in ("open", "code")
+    return answered(desk, "\n".join(filter(None, [desk.item.answer if is_grown else "", argument])), showing)
 
 
 def answered(desk: Desk, text: str, showing: Showing) -> Desk:
@@ -218,6 +213,18 @@ def take_note(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk:
 
 def noted(desk: Desk, text: str) -> Desk:
     return change(desk, notes=text.strip())
+
+
+def take_overall(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk:
+    """One more line on the whole interview."""
+    if not argument:
+        return replace(desk, notice="edit_overall")
+    return summed_up(desk, "\n".join(filter(None, [desk.record.overall, argument])))
+
+
+def summed_up(desk: Desk, text: str) -> Desk:
+    before = (*desk.before, (desk.record, desk.place))[-MOST_UNDONE:]
+    return replace(desk, record=replace(desk.record, overall=text.strip()), before=before, notice="overall")
 
 
 def give_hint(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk:
@@ -256,18 +263,6 @@ def score_point(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk:
     return replace(score(desk, points, weights), touched=("point", number - 1))
 
 
-def points_typed(text: str, most: float) -> float | None:
-    """All for y, none for n, else a number up to `most`: `1.5`, `1/2`. None for anything else."""
-    plain = unicodedata.normalize("NFKC", text).strip().lower()
-    if plain in YES | NO:
-        return float(most) if plain in YES else 0.0
-    try:
-        points = Fraction(plain) if len(plain) <= 12 and "e" not in plain else None
-    except (ValueError, ZeroDivisionError):
-        return None
-    return float(points) if points is not None and 0 <= points <= most else None
-
-
 def score(desk: Desk, points: Mapping[int, float], weights: tuple[int, ...], **fields: Any) -> Desk:
     """The question's verdict and score from its points."""
     is_closed = desk.item.kind not in ("open", "code")
@@ -304,8 +299,10 @@ def ask_follow_up(desk: Desk, argument: str, rest: str, showing: Showing) -> Des
 
 
 def see_red_flag(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk:
-    """Marks one that the candidate showed, or takes the mark away."""
+    """Marks one that the candidate showed, or takes the mark away; without a number all are listed."""
     number = whole_number(argument)
+    if not argument and showing(desk.item).num_red_flags:
+        return replace(desk, notice="flags_listed")
     if number is None or not 1 <= number <= showing(desk.item).num_red_flags:
         return not_taken(desk, "red_flag", argument)
     after = change(desk, red_flags=tuple(sorted({*desk.item.red_flags} ^ {number - 1})))
@@ -339,16 +336,20 @@ def undo(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk:
         return replace(desk, notice="nothing_to_undo")
     record, place = desk.before[-1]
     old = [item for part in record.parts for item in part.items][place]
+    desk = replace(desk, record=replace(desk.record, overall=record.overall))
     desk = replace(desk, place=place, before=desk.before[:-1])
     return replace(with_item(desk, replace(old, seconds=desk.item.seconds)), notice="undone")
 
 
 def end(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk:
+    """Where questions are left it has to be said twice, since nothing is taken after it."""
+    if not desk.is_ending and any(item.verdict == "" for item in desk.items):
+        return replace(desk, is_ending=True, notice="unasked", wanted=argument)
     return replace(desk, phase="ended", wanted=argument)
 
 
 def leave(desk: Desk, argument: str = "", rest: str = "", showing: Showing | None = None) -> Desk:
-    """Also at the end of the input."""
+    """Also at the end of the input, and by Ctrl-C."""
     return replace(desk, phase="left")
 
 
@@ -371,6 +372,7 @@ ACTIONS: dict[Command, Callable[[Desk, str, str, Showing], Desk]] = {
     "grade": grade,
     "pause": pause,
     "undo": undo,
+    "overall": take_overall,
     "help": say("help"),
     "end": end,
     "quit": leave,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -11,9 +12,9 @@ from rich.text import Text
 from kit.errors import KitError
 from kit.interview.candidate import Mock, edited, graded, leave, pass_time, present, reply
 from kit.interview.card_words import say as card_say
-from kit.interview.record import Plan
+from kit.interview.record import Plan, Record
 from kit.interview.sheet import clock, percent, word
-from kit.interview.summary import total
+from kit.interview.summary import items_of, total
 from kit.screen.editor import edit
 from kit.screen.page import Page
 from kit.screen.question import show_hint, show_model_answer, show_task, weight
@@ -265,15 +266,31 @@ def show_debrief_step(page: Page, before: Mock, after: Mock) -> None:
 # --- before and after ------------------------------------------------------------------------------------------------
 
 
-def show_plan(page: Page, plan: Plan, *, is_kept: bool = False) -> None:
-    """is_kept: whether an interview of it can be left and resumed."""
+def show_resumed(page: Page, record: Record, place: int, others: Sequence[tuple[str, datetime]]) -> None:
+    """Whose interview this is; the others that were left, by name."""
+    name = " ".join(record.candidate.split()) or page.say("mock_nobody")
+    place_of = {"number": place + 1, "count": len(items_of(record))}
+    page.line(
+        page.say("mock_resumed_of", name=page.readable(name), begun=when(record.started), **place_of), style="bold"
+    )
+    for other, begun in others:
+        page.line(page.say("mock_other", name=page.readable(other), begun=when(begun)), style="dim")
+
+
+def when(moment: datetime) -> str:
+    """`2026-12-03 05:31`, as the clock on the wall has it."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def show_plan(page: Page, plan: Plan, *, is_kept: bool = False, is_led: bool = False) -> None:
+    """is_kept: whether an interview of it can be left and resumed. is_led: by an interviewer, who sees everything."""
     parts = page.say("comma").join(
         page.say("mock_plan_part", part=word(page.language, "part_", part.name), minutes=f"{part.minutes:g}")
         for part in plan.parts
     )
     whole = sum(part.minutes for part in plan.parts)
     page.line(page.say("mock_plan", minutes=f"{whole:g}", parts=parts))
-    page.line(page.say("mock_no_verdicts", seed=plan.seed), style="dim")
+    page.line(page.say("mock_seed" if is_led else "mock_no_verdicts", seed=plan.seed), style="dim")
     if is_kept:
         page.line(page.say("mock_kept"), style="dim")
 

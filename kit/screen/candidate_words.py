@@ -68,6 +68,17 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
         "en": "What was right is told at the end. Seed {seed}.",
         "zh": "对错在最后公布。种子 {seed}。",
     },
+    "mock_seed": {"en": "Seed {seed}.", "zh": "种子 {seed}。"},
+    "mock_plan_written": {"en": "Written: {path}", "zh": "已写到 {path}"},
+    "mock_nobody": {"en": "no name", "zh": "未命名"},
+    "mock_resumed_of": {
+        "en": "Goes on: {name}, begun {begun}, question {number} of {count}",
+        "zh": "继续：{name}，开始于 {begun}，第 {number}/{count} 题",
+    },
+    "mock_other": {
+        "en": "Also left: {name}, begun {begun}; --name says which one is meant",
+        "zh": "还有未完成的：{name}，开始于 {begun}；用 --name 指定",
+    },
     "mock_kept": {
         "en": "Every line is kept; you may leave and go on with --resume.",
         "zh": "每一行都会保存；可以随时离开，用 --resume 继续。",

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from kit.bank.mark import LETTERS
 from kit.errors import KitError
 from kit.interview.card_words import Language
 from kit.interview.card_words import say as card_say
-from kit.interview.interviewer import Desk, Shown, answered, graded, leave, noted, pass_time, reply
+from kit.interview.interviewer import Desk, Shown, answered, graded, leave, noted, pass_time, reply, summed_up
 from kit.interview.rubric import points_of, right_answer
 from kit.interview.sheet import word
 from kit.interview.summary import is_asked, items_of, total
@@ -19,12 +20,14 @@ from kit.screen.editor import edit
 from kit.screen.interviewer_words import HELP
 from kit.screen.page import Page
 from kit.screen.question import show_explanation, show_hint, show_model_answer, show_task
-from kit.screen.quiz import read_line
+from kit.screen.quiz import PROMPT, line_or_end
 from kit.screen.wrap import Prose, padded, widest
 
 if TYPE_CHECKING:
     from kit.bank.draw import Draw
     from kit.interview.record import ItemRecord
+
+MOST_FLAGS = 8  # of a question, on one screen
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +56,23 @@ def hold(page: Page, desk: Desk, room: Room) -> Desk:
     show_question(page, desk, room)
     since = room.clock_s()
     while desk.phase == "going_on":
-        line = read_line(page)
+        line, is_interrupted = line_or_end(page, prompt(desk))
         now = room.clock_s()
-        after = leave(pass_time(desk, now - since)) if line is None else reply(desk, line, now - since, room.showing)
+        if line is None:
+            after = replace(leave(pass_time(desk, now - since)), is_interrupted=is_interrupted)
+        else:
+            after = reply(desk, line, now - since, room.showing)
         since = now
         after = outside(page, after, room)
         room.save(after)
         show_change(page, after, room)
         desk = after
     return desk
+
+
+def prompt(desk: Desk) -> str:
+    """With the time that the part has taken so far; none while the clock is stopped."""
+    return PROMPT if desk.is_paused else f"{clock(desk.part.seconds_used)} {PROMPT}"
 
 
 def outside(page: Page, desk: Desk, room: Room) -> Desk:
@@ -71,15 +82,17 @@ def outside(page: Page, desk: Desk, room: Room) -> Desk:
             return answered(desk, edit(desk.item.answer), room.showing)
         if desk.notice == "edit_note":
             return noted(desk, edit(desk.item.notes))
+        if desk.notice == "edit_overall":
+            return summed_up(desk, edit(desk.record.overall))
         if desk.notice == "grade":
             page.line(page.say("iv_grading", path=desk.wanted), style="dim")
             page.file.flush()
             found, proofs = room.grade(desk.item.question_id, desk.wanted)
             return graded(desk, found, proofs, room.showing)
-        if desk.phase == "ended":
+        if desk.phase == "ended" or desk.notice == "unasked":
             room.require_card(desk.wanted)
     except KitError as error:
-        desk = replace(desk, phase="going_on", notice=None)
+        desk = replace(desk, phase="going_on", notice=None, is_ending=False)
         page.line("; ".join(filter(None, [error.message, error.hint])), style="yellow")
     return desk
 
@@ -95,11 +108,18 @@ def show_change(page: Page, desk: Desk, room: Room) -> None:
     elif notice == "hint":
         show_hint(page, room.draw(desk.item), desk.item.hints)
     elif notice == "listed":
-        show_list(page, desk)
+        show_list(page, desk, room)
     elif notice == "help":
         show_help(page)
     elif notice == "changed":
         show_saved(page, desk, room)
+    elif notice == "overall":
+        page.line(page.say("iv_saved_only"))
+    elif notice == "flags_listed":
+        show_red_flags(page, desk.item, room.red_flags(room.draw(desk.item)), most=None)
+    elif notice == "unasked":
+        count = sum(item.verdict == "" for item in desk.items)
+        page.line(page.say("iv_unasked", count=count, all=len(desk.items)), style="yellow")
     elif notice in ("first", "last", "no_more_hints", "paused", "resumed", "nothing_to_undo"):
         page.line(page.say(f"iv_{notice}"))
 
@@ -129,10 +149,11 @@ def show_question(page: Page, desk: Desk, room: Room) -> None:
     page.line(page.say("iv_place", part=part, number=desk.place + 1, count=len(desk.items)), style="dim")
     show_clock(page, desk)
     show_task(page, draw)
-    show_right(page, draw)
-    show_points(page, item, draw)
+    show_reasons(page, draw)
     show_asked_follow_ups(page, item, draw)
     show_red_flags(page, item, room.red_flags(draw))
+    show_right(page, draw)
+    show_points(page, item, draw)
     if item.answer:
         page.heading(page.say("iv_answer"))
         page.line(item.answer, indent="  ")
@@ -148,6 +169,9 @@ def show_clock(page: Page, desk: Desk) -> None:
     text = Text(page.say("iv_clock", used=clock(used), planned=f"{desk.part.minutes:g}"), style="dim")
     if used > planned:
         text.append(page.say("comma") + page.say("iv_over", over=clock(used - planned)), "bold yellow")
+    whole = sum(part.seconds_used for part in desk.record.parts)
+    minutes = sum(part.minutes for part in desk.record.parts)
+    text.append(page.say("comma") + page.say("iv_whole", used=clock(whole), planned=f"{minutes:g}"))
     page.line(text)
 
 
@@ -157,22 +181,29 @@ def clock(seconds: float) -> str:
     return f"{minutes}:{rest:02d}"
 
 
-def show_right(page: Page, draw: Draw) -> None:
-    """The model answer, or the right one and why; of code there is its explanation."""
+def show_reasons(page: Page, draw: Draw) -> None:
+    """The model answer, or why the right one is right; of code there is its explanation."""
     question = draw.question
     if question.kind == "open":
         show_model_answer(page, draw, question)
         return
-    right = right_answer(draw, page.language)
-    if right:
-        page.heading(page.say("iv_right_answer"))
-        for number, entry in enumerate(right, 1):
-            first = f"  {number}. " if question.kind == "order" else "  - " if len(right) > 1 else "  "
-            page.markdown(entry, first, " " * len(first))
     show_explanation(page, draw)
     if question.kind == "code":
         page.blank()
         page.line(page.say("iv_reference", command=f"shardkit show {question.id} --answer"), style="dim")
+
+
+def show_right(page: Page, draw: Draw) -> None:
+    """With the letters that options and items were shown with; near the points, since both are needed at once."""
+    right = right_answer(draw, page.language)
+    if not right:
+        return
+    page.heading(page.say("iv_right_answer"))
+    shown = dict(zip(draw.options(page.language), LETTERS, strict=False))
+    for number, entry in enumerate(right, 1):
+        first = f"  {number}. " if draw.question.kind == "order" else "  "
+        first += f"{shown[entry]}  " if entry in shown else ""
+        page.markdown(entry, first, " " * len(first))
 
 
 def show_points(page: Page, item: ItemRecord, draw: Draw) -> None:
@@ -207,12 +238,16 @@ def show_follow_up(page: Page, item: ItemRecord, draw: Draw, index: int) -> None
     page.markdown(text, f"  {index + 1}. ", "     ", lead=Text(tag, style="green"))
 
 
-def show_red_flags(page: Page, item: ItemRecord, flags: tuple[str, ...]) -> None:
+def show_red_flags(page: Page, item: ItemRecord, flags: tuple[str, ...], most: int | None = MOST_FLAGS) -> None:
+    """most: of those that were not seen; the others are listed when they are asked for."""
     if not flags:
         return
     page.heading(page.say("iv_red_flags"))
-    for index, flag in enumerate(flags):
-        show_red_flag(page, item, flag, index)
+    shown = [index for index in range(len(flags)) if most is None or index < most or index in item.red_flags]
+    for index in shown:
+        show_red_flag(page, item, flags[index], index)
+    if len(shown) < len(flags):
+        page.line(page.say("iv_more_flags", count=len(flags) - len(shown)), style="dim", indent="  ")
 
 
 def show_red_flag(page: Page, item: ItemRecord, flag: str, index: int) -> None:
@@ -233,6 +268,9 @@ def show_saved(page: Page, desk: Desk, room: Room) -> None:
     if item.verdict and kind in ("", "point"):
         verdict = word(page.language, "", item.verdict)
         page.line(page.say("iv_saved", verdict=verdict, score=f"{100 * item.score:.0f}%"))
+        left = sum(points is None for points in item.points_scores)
+        if item.kind in ("open", "code") and left:
+            page.line(page.say("iv_points_left", count=left), style="dim")
     else:
         page.line(page.say("iv_saved_only"))
 
@@ -240,14 +278,15 @@ def show_saved(page: Page, desk: Desk, room: Room) -> None:
 # --- the whole interview ---------------------------------------------------------------------------------------------
 
 
-def show_list(page: Page, desk: Desk) -> None:
-    """Every question with its part and score; the open one is marked."""
+def show_list(page: Page, desk: Desk, room: Room) -> None:
+    """Every question with its score and title; the open one is marked."""
     shown = [standing(page.language, item) for item in desk.items]
     width = widest(shown)
     for place, (item, text) in enumerate(zip(desk.items, shown, strict=True)):
         mark = ">" if place == desk.place else " "
         lead = f"{mark} {place + 1:>2}  {padded(text, width)}  "
-        page.print(Prose(Text(item.question_id), Text(lead), Text(" " * widest([lead]))))
+        title = room.draw(item).question.title.get(page.language)
+        page.print(Prose(Text(f"{title} ({item.question_id})"), Text(lead), Text(" " * widest([lead]))))
 
 
 def standing(language: Language, item: ItemRecord) -> str:
@@ -265,15 +304,17 @@ def show_help(page: Page) -> None:
 
 
 def show_left(page: Page, command: str) -> None:
+    """command: how it goes on; empty where nothing is kept."""
     page.blank()
-    page.line(page.say("iv_left"))
-    page.unbroken(f"  {command}")
+    page.line(page.say("iv_left" if command else "mock_not_kept"))
+    if command:
+        page.unbroken(f"  {command}")
 
 
-def show_end(page: Page, desk: Desk, path: str) -> None:
+def show_end(page: Page, desk: Desk, room: Room, path: str) -> None:
     """What the candidate came to, and where the scorecard is."""
     page.blank()
-    show_list(page, desk)
+    show_list(page, desk, room)
     page.blank()
     whole = total(desk.record)
     if whole.score is None:

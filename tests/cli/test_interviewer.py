@@ -69,6 +69,7 @@ def test_everything_is_shown_scored_and_kept(start: Start, interviews: tuple[str
         assert text in shown, text
     press(child, "2 1.5")
     assert "  2. [1.5 of 2] Shards it.\nscored, 19%; saved" in until(child, "saved") + "saved"
+    until(child, "Points that are not scored yet count nothing: 3")
     press(child, "f 1 y")
     until(child, "  1. [100%] What if the link is slow?")
     press(child, "x 2")
@@ -84,6 +85,8 @@ def test_everything_is_shown_scored_and_kept(start: Start, interviews: tuple[str
     assert "question 1 of 3" in shown and "[1.5 of 2]" in shown and "<script>slow</script> start" in shown
     press(child, "end card.pdf")
     until(child, "a scorecard is a .md or .html file")
+    press(child, "end card.html")
+    until(child, "Questions without an answer: 1 of 3. `end` again ends it")
     press(child, "end card.html")
     child.expect(pexpect.EOF)
     assert "59% over 2 of 3 questions" in screen(child) and "Scorecard: card.html" in screen(child)
@@ -110,6 +113,8 @@ def test_the_same_in_chinese(start: Start, interviews: tuple[str | Path, ...], t
     assert "暂停计时" in until(child, "用 --resume 继续")
     press(child, "t 开头慢")
     until(child, "已保存")
+    press(child, "end")
+    until(child, "还有 2/3 题没有作答")
     press(child, "end")
     child.expect(pexpect.EOF)
     assert "评分表：card.md" in screen(child)
@@ -145,6 +150,7 @@ def test_one_that_is_killed_goes_on_where_it_was(
     shown = until(child, "? all keys")
     assert "question 2 of 3" in shown and "[2 of 2]" in shown and "quick" in shown
     press(child, "end card.md")
+    press(child, "end card.md")
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
@@ -166,7 +172,9 @@ def test_a_candidate_s_file_is_graded_inside(
     shardkit: Shardkit, interviews: tuple[str | Path, ...], tmp_path: Path
 ) -> None:
     (tmp_path / "mean.py").write_text(RIGHT, encoding="utf-8")
-    ended = shardkit(*interviews, "--lang", "en", stdin="c mean.py\ng 3\nc gone.py\nc mean.py\nf 1\nend card.md\n")
+    ended = shardkit(
+        *interviews, "--lang", "en", stdin="c mean.py\ng 3\nc gone.py\nc mean.py\nf 1\nend card.md\nend card.md\n"
+    )
     assert ended.returncode == 0, ended.stderr
     assert "Only a code question has a file to grade" in ended.stdout
     assert "gone.py" in ended.stdout and "scored, 100%; saved" in ended.stdout
@@ -180,7 +188,9 @@ def test_torch_is_not_imported_before_a_file_is_graded(
     hidden = tmp_path / "hidden"
     (hidden / "torch").mkdir(parents=True)
     (hidden / "torch" / "__init__.py").write_text("raise SystemExit('torch was imported')\n", encoding="utf-8")
-    ended = shardkit(*interviews, "--lang", "en", stdin="1 y\nend card.md\n", PYTHONPATH=f"{hidden}:{ROOT}")
+    ended = shardkit(
+        *interviews, "--lang", "en", stdin="1 y\nend card.md\nend card.md\n", PYTHONPATH=f"{hidden}:{ROOT}"
+    )
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
@@ -233,7 +243,7 @@ def test_notes_and_answers_may_be_written_in_an_editor(
         "    file.write(text.upper() + '\\nand more')\n",
         encoding="utf-8",
     )
-    lines = "t one\nt\na two\na\nend card.md\n"
+    lines = "t one\nt\na two\na\nend card.md\nend card.md\n"
     ended = shardkit(*interviews, "--lang", "en", stdin=lines, EDITOR=f"{sys.executable} {editor}", VISUAL="")
     assert ended.returncode == 0, ended.stderr
     card = (tmp_path / "card.md").read_text("utf-8")
@@ -243,7 +253,9 @@ def test_notes_and_answers_may_be_written_in_an_editor(
 def test_without_an_editor_the_interview_goes_on(
     shardkit: Shardkit, interviews: tuple[str | Path, ...], tmp_path: Path
 ) -> None:
-    ended = shardkit(*interviews, "--lang", "en", stdin="t one\nt\nt two\nend card.md\n", EDITOR="", VISUAL="")
+    ended = shardkit(
+        *interviews, "--lang", "en", stdin="t one\nt\nt two\nend card.md\nend card.md\n", EDITOR="", VISUAL=""
+    )
     assert ended.returncode == 0 and "neither VISUAL nor EDITOR names an editor" in ended.stdout
     assert "> one\n>\n> two\n" in (tmp_path / "card.md").read_text("utf-8")
 
@@ -252,7 +264,7 @@ def test_no_scorecard_takes_the_place_of_another(
     shardkit: Shardkit, interviews: tuple[str | Path, ...], tmp_path: Path
 ) -> None:
     (tmp_path / "card.md").write_text("of another", encoding="utf-8")
-    ended = shardkit(*interviews, "--lang", "en", stdin="end card.md\nend other.md\n")
+    ended = shardkit(*interviews, "--lang", "en", stdin="end card.md\nend other.md\nend other.md\n")
     assert "card.md is there already" in ended.stdout and (tmp_path / "other.md").is_file()
     assert (tmp_path / "card.md").read_text("utf-8") == "of another"
     ended = shardkit(*interviews, "--scorecard", "card.md")

@@ -136,7 +136,8 @@ def test_follow_ups_are_asked_and_scored() -> None:
 def test_a_red_flag_is_seen_and_not() -> None:
     assert at(RING, "x 2", "x 1").item.red_flags == (0, 1)
     assert at(RING, "x 2", "x 2").item.red_flags == ()
-    assert at(RING, "x 3").why == "red_flag" and at(RING, "x").why == "red_flag"
+    assert at(RING, "x 3").why == "red_flag" and at(RING, "x no").why == "red_flag"
+    assert at(RING, "x").notice == "flags_listed"
 
 
 def test_hints_are_counted_until_there_are_none() -> None:
@@ -179,13 +180,22 @@ def test_time_goes_to_the_question_that_was_open_and_to_its_part() -> None:
     assert [part.seconds_used for part in desk.record.parts] == [42.0, 0.0, 5.0, 0.0]
 
 
-def test_a_stopped_clock_stands_until_the_next_line() -> None:
+def test_a_stopped_clock_stands_until_it_is_started() -> None:
     desk = reply(begin(untouched()), "z", 10.0, showing)
     assert desk.is_paused and desk.notice == "paused"
     desk = reply(desk, "", 500.0, showing)
     assert (desk.place, desk.is_paused, desk.item.seconds, desk.notice) == (0, False, 10.0, "resumed")
     desk = reply(reply(desk, "z", 1.0, showing), "t a note", 500.0, showing)
-    assert (desk.is_paused, desk.item.seconds, desk.item.notes) == (False, 11.0, "a note")
+    assert (desk.is_paused, desk.item.seconds, desk.item.notes) == (True, 11.0, "a note")
+    desk = reply(desk, "1 y", 500.0, showing)
+    assert (desk.is_paused, desk.item.seconds, desk.item.points_scores) == (True, 11.0, (2.0, None))
+    assert not reply(desk, "z", 500.0, showing).is_paused
+
+
+@pytest.mark.parametrize("line", ["n", "g 2"])
+def test_another_question_starts_the_clock(line: str) -> None:
+    desk = typed(at(RING, "z"), line, seconds=60.0)
+    assert (desk.place, desk.is_paused, desk.items[RING].seconds) == (1, False, 0.0)
 
 
 def test_a_line_that_is_not_taken_does_not_start_the_clock() -> None:
@@ -209,10 +219,29 @@ def test_undo_gives_no_time_back_and_takes_no_other_change() -> None:
     assert (desk.item.notes, desk.item.seconds, desk.part.seconds_used) == ("one", 30.0, 30.0)
 
 
-def test_an_end_may_name_the_scorecard() -> None:
-    assert (at(RING, "end").phase, at(RING, "end").wanted) == ("ended", "")
-    assert at(RING, "end my card.html").wanted == "my card.html"
+def test_an_end_with_questions_left_is_said_twice() -> None:
+    desk = at(RING, "end my card.html")
+    assert (desk.phase, desk.notice, desk.wanted) == ("going_on", "unasked", "my card.html")
+    desk = typed(desk, "end my card.html")
+    assert (desk.phase, desk.wanted) == ("ended", "my card.html")
+    assert at(RING, "end", "t a note", "end").phase == "going_on"
+    asked = at(RING, *(line for _ in untouched().plan.parts for line in ("s", "n")), "s", "end")
+    assert {item.verdict for item in asked.items} == {"skipped"} and (asked.phase, asked.wanted) == ("ended", "")
     assert at(RING, "q").phase == "left" and at(RING, "exit").phase == "left"
+
+
+def test_an_answer_in_words_grows_line_by_line() -> None:
+    assert at(DESIGN, "a shard", "a the state").item.answer == "shard\nthe state"
+    assert at(RING, "a a", "a b").item.answer == "b"
+
+
+def test_what_is_said_of_the_whole_is_kept_and_taken_back() -> None:
+    desk = at(RING, "o strong", "t a note", "o hire")
+    assert desk.record.overall == "strong\nhire"
+    assert from_json(to_json(desk.record)).overall == "strong\nhire"
+    desk = typed(desk, "u")
+    assert (desk.record.overall, desk.item.notes) == ("strong", "a note")
+    assert at(RING, "o").notice == "edit_overall"
 
 
 def test_all_of_it_comes_through_json() -> None:
