@@ -18,7 +18,7 @@ from kit.cli.language import Language, chosen_language
 from kit.cli.left import chosen, handle, open_ones
 from kit.cli.progress import open_progress
 from kit.errors import KitError
-from kit.interview.plan import SEEDS, from_yaml, make_plan, to_yaml
+from kit.interview.plan import SEEDS, from_yaml, left_out, make_plan, other_levels, to_yaml
 from kit.interview.record import ItemRecord, Plan, Record, from_json, to_json
 from kit.practice.selection import selection
 
@@ -77,10 +77,15 @@ def interview(options: InterviewOptions) -> None:
     language = chosen_language(options.lang)
     bank = find_bank(options.bank)
     if options.write_plan is not None:
-        write_plan(options.write_plan, planned(bank, options), language)
+        write_plan(bank, options.write_plan, planned(bank, options), options, language)
         return
     if options.is_shared:
-        share(bank, options, language)
+        from kit.cli.share import follow, leaf_through
+
+        if options.plan is None and not options.is_planned:
+            follow(bank, language, options.candidate)
+        else:
+            leaf_through(bank, language, planned(bank, options))
         return
     with open_progress(language) if options.is_saved else contextlib.nullcontext() as store:
         if options.role == "interviewer":
@@ -105,7 +110,16 @@ def planned(bank: Bank, options: InterviewOptions) -> Plan:
     return make_plan(everything, minutes, wanted.levels, wanted.topics, seed)
 
 
-def write_plan(path: Path, plan: Plan, language: Language) -> None:
+def say_departures(page: Page, bank: Bank, plan: Plan, options: InterviewOptions) -> None:
+    """Of a plan that was made for these options: what it could not have."""
+    from kit.screen.candidate import show_departures
+
+    if options.plan is None and not options.is_resumed:
+        levels = selection(bank, options.topics, (), options.levels).levels
+        show_departures(page, left_out(plan), other_levels(plan, headers(bank), levels))
+
+
+def write_plan(bank: Bank, path: Path, plan: Plan, options: InterviewOptions, language: Language) -> None:
     from kit.grading.report import require_writable, write
     from kit.screen.candidate import show_plan
     from kit.screen.page import Page
@@ -119,6 +133,7 @@ def write_plan(path: Path, plan: Plan, language: Language) -> None:
     write(path, to_yaml(plan))
     page = Page(language)
     show_plan(page, plan)
+    say_departures(page, bank, plan, options)
     page.unbroken(page.say("mock_plan_written", path=path), style="dim")
 
 
@@ -181,6 +196,7 @@ def lead(bank: Bank, store: Store | None, options: InterviewOptions, language: L
             say_resumed(page, begun.record, begun.place, found)
         else:
             show_plan(page, begun.record.plan, is_led=True, is_kept=store is not None)
+            say_departures(page, bank, begun.record.plan, options)
 
     hold_interview(page, bank, store, begun, options.scorecard, again(options, begun.record), show_beginning)
 
@@ -209,6 +225,7 @@ def sit(bank: Bank, store: Store | None, options: InterviewOptions, language: La
     if options.is_resumed:
         say_resumed(page, mock.record, mock.place, found)
     screen.show_plan(page, mock.record.plan, is_kept=store is not None)
+    say_departures(page, bank, mock.record.plan, options)
     folder = Path()  # where the command was started
     keeper = Keeper(bank, store, Saves(store))
     room = screen.Room(
@@ -325,59 +342,3 @@ def grade_in(page: Page, bank: Bank, question_id: str, path: str) -> Mapping[str
     from kit.cli.interviewer import grade_inside
 
     return grade_inside(page, bank, question_id, path)[0]
-
-
-# --- a shared screen -------------------------------------------------------------------------------------------------
-
-
-def share(bank: Bank, options: InterviewOptions, language: Language) -> None:
-    """Prompts alone: of a plan, one after the other; else of the interview that goes on, as it goes on."""
-    from kit.bank.draw import draw
-    from kit.bank.load import load_question
-    from kit.screen.candidate import show_shared
-    from kit.screen.page import Page
-    from kit.screen.quiz import read_line
-
-    page = Page(language)
-    is_followed = options.plan is None and not options.is_planned
-    going_on = latest(language, options.candidate) if is_followed else ""
-    plan, place = followed(language, going_on) if is_followed else (planned(bank, options), 0)
-    line: str | None = ""
-    while plan is not None and line is not None and line.strip().lower() not in ("q", "quit", "exit"):
-        asked = [question for part in plan.parts for question in part.questions]
-        shown = draw(load_question(bank, asked[place].id), asked[place].seed)
-        show_shared(page, shown, place + 1, len(asked))
-        page.line(page.say("share_follow" if is_followed else "share_keys"), style="dim")
-        line = read_line(page)
-        if is_followed:
-            plan, place = followed(language, going_on)
-        elif line is not None:
-            place = next_place(line.strip().lower(), place, len(asked))
-    if plan is None:
-        page.line(page.say("share_over"))
-
-
-def latest(language: Language, name: str) -> str:
-    """The id of the interview that goes on."""
-    with open_progress(language) as store:
-        found = open_ones(store)
-        if not found:
-            raise KitError("no interview goes on", hint="--share --plan FILE shows the prompts of a plan")
-        return chosen(found, name).id
-
-
-def followed(language: Language, interview_id: str) -> tuple[Plan | None, int]:
-    """Its plan, None once it is over, and the question that is asked now."""
-    with open_progress(language) as store:
-        for kept in store.interviews():
-            if kept.id == interview_id and kept.finished is None:
-                return from_json(kept.state["record"]).plan, int(kept.state["place"])
-    return None, 0
-
-
-def next_place(word: str, place: int, count: int) -> int:
-    if word in ("b", "back"):
-        return max(0, place - 1)
-    if word.isascii() and word.isdigit() and 1 <= int(word) <= count:
-        return int(word) - 1
-    return min(count - 1, place + 1) if not word else place

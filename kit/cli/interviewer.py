@@ -173,7 +173,7 @@ def grade_inside(page: Page, bank: Bank, question_id: str, path: str) -> tuple[M
             result = run_checks(assignment)
         except KeyboardInterrupt:
             raise KitError("the grade was stopped; nothing is scored") from None
-    show_grade(page, result)
+    show_grade(page, result, with_next=False)  # what it names, hints for instance, would be counted nowhere
     if result.verdict == "kit_error":
         raise KitError("the file could not be graded, and nothing is scored", hint="c FILE tries it again")
     found = {**result.to_json(), "solution": file.name}

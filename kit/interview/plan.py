@@ -111,6 +111,24 @@ def choose(
     return chosen
 
 
+def left_out(plan: Plan) -> list[str]:
+    """Parts that the plan does not have: their questions did not fit into its time, or there was none."""
+    return [shape.name for shape in SHAPES if shape.name not in [part.name for part in plan.parts]]
+
+
+def other_levels(plan: Plan, headers: Sequence[Header], levels: Sequence[int]) -> dict[str, list[int]]:
+    """Part -> levels of its questions that nobody asked for; a warm-up is a level easier. Empty without levels."""
+    known = {header.id: header.level for header in headers}
+    found = {}
+    for part in plan.parts:
+        easier = next(shape.easier for shape in SHAPES if shape.name == part.name)
+        wanted = {max(1, level - easier) for level in levels}
+        others = sorted({known[asked.id] for asked in part.questions} - wanted) if levels else []
+        if others:
+            found[part.name] = others
+    return found
+
+
 # --- as a file -------------------------------------------------------------------------------------------------------
 
 

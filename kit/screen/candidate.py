@@ -282,6 +282,16 @@ def when(moment: datetime) -> str:
     return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
+def show_departures(page: Page, left_out: Sequence[str], other_levels: Mapping[str, Sequence[int]]) -> None:
+    """What a plan could not have: parts, and questions of the levels that were asked for."""
+    if left_out:
+        parts = page.say("comma").join(word(page.language, "part_", name) for name in left_out)
+        page.line(page.say("mock_left_out", parts=parts), style="dim")
+    for name, levels in other_levels.items():
+        part, shown = word(page.language, "part_", name), ", ".join(map(str, levels))
+        page.line(page.say("mock_other_level", part=part, levels=shown), style="dim")
+
+
 def show_plan(page: Page, plan: Plan, *, is_kept: bool = False, is_led: bool = False) -> None:
     """is_kept: whether an interview of it can be left and resumed. is_led: by an interviewer, who sees everything."""
     parts = page.say("comma").join(

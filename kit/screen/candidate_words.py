@@ -68,6 +68,14 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
         "en": "What was right is told at the end. Seed {seed}.",
         "zh": "对错在最后公布。种子 {seed}。",
     },
+    "mock_left_out": {
+        "en": "Left out, for want of time or of questions: {parts}",
+        "zh": "因时间或题目不足而省略：{parts}",
+    },
+    "mock_other_level": {
+        "en": "{part}: of level {levels}, since nothing nearer was left",
+        "zh": "{part}：等级 {levels}，没有更接近的题目",
+    },
     "mock_seed": {"en": "Seed {seed}.", "zh": "种子 {seed}。"},
     "mock_plan_written": {"en": "Written: {path}", "zh": "已写到 {path}"},
     "mock_nobody": {"en": "no name", "zh": "未命名"},
@@ -88,6 +96,6 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
         "en": "Enter next, b back, a number, q quit",
         "zh": "回车下一题，b 上一题，输入题号跳转，q 退出",
     },
-    "share_follow": {"en": "Enter: what is asked now, q quit", "zh": "回车：显示正在问的题，q 退出"},
+    "share_follow": {"en": "This screen follows by itself; q quit", "zh": "本页会自动跟随；q 退出"},
     "share_head": {"en": "Question {number} of {count}", "zh": "第 {number}/{count} 题"},
 }

@@ -222,7 +222,8 @@ def test_a_plan_that_was_written_asks_the_same_of_everyone(shardkit: Shardkit, t
     assert text == (tmp_path / "two.yaml").read_text("utf-8") and "seed: 11" in text
     shown = [shardkit("interview", *options, "--no-save", stdin="q\n").stdout
              for options in (("--plan", "one.yaml"), ("--seed", "11", "--minutes", "30"))]  # fmt: skip
-    assert shown[0] == shown[1] and "Part 1 of 4" in shown[0]
+    departure = "Left out, for want of time or of questions: Coding\n"
+    assert departure in shown[1] and shown[0] == shown[1].replace(departure, "") and "Part 1 of 4" in shown[0]
 
 
 @pytest.mark.parametrize(
@@ -318,10 +319,54 @@ def test_a_shared_screen_follows_the_interview(start: Start, plan: Path) -> None
     assert "How much does a rank send" in screen(shared)
     desk.sendline("g 4")
     desk.expect_exact("> ")
-    shared.sendline("")
+    until(shared, "A 13B model")  # by itself
     until(shared, "> ")
-    assert "open, level" in screen(shared) and "How much does a rank send" not in screen(shared)
+    assert "does not fit on one GPU" in screen(shared) and "How much does a rank send" not in screen(shared)
     assert "Shards it" not in screen(shared)
+    desk.sendline("end card.md")
+    desk.sendline("end card.md")
+    until(shared, "The interview is over.")
+    shared.expect(pexpect.EOF)
+
+
+def test_a_shared_screen_that_follows_can_be_left(start: Start, plan: Path) -> None:
+    desk = start("interview", "--bank", "bank", "--plan", plan, "--role", "interviewer")
+    desk.expect_exact("> ")
+    for line in ("q", "\x04"):
+        shared = start("interview", "--bank", "bank", "--share")
+        until(shared, "> ")
+        shared.send("\n")
+        until(shared, "> ")
+        shared.send(line + ("\n" if line == "q" else ""))
+        shared.expect(pexpect.EOF)
+        shared.close()
+        assert shared.exitstatus == 0
+
+
+def test_one_of_several_that_were_left_is_chosen_by_name(shardkit: Shardkit, plan: Path) -> None:
+    def held(*options: str) -> str:
+        ended = shardkit("interview", "--bank", "bank", "--lang", "en", *options, stdin="q\n")
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    for role in ("interviewer", "candidate"):
+        for name in ("Ada  L.", "Bob", ""):
+            held("--plan", str(plan), "--role", role, "--name", name)
+        assert "Goes on: no name, begun 20" in held("--role", role, "--resume")
+        told = held("--role", role, "--resume", "--name", "ada l.")
+        assert "Goes on: Ada L., begun 20" in told and "Also left: Bob, begun 20" in told
+        assert f"--name 'Ada L.'{' --role interviewer' if role == 'interviewer' else ''}" in told
+        assert "Goes on: Ada L." in held("--role", role, "--resume")  # what was last gone on with
+        ended = shardkit("interview", "--bank", "bank", "--role", role, "--resume", "--name", "Eve")
+        assert ended.returncode == 2 and "no interview of 'Eve' was left" in ended.stderr and "Bob" in ended.stderr
+
+
+def test_a_plan_is_written_to_standard_output(shardkit: Shardkit, plan: Path, tmp_path: Path) -> None:
+    ended = shardkit("interview", "--bank", "bank", "--plan", plan, "--write-plan", "-")
+    (tmp_path / "again.yaml").write_text(ended.stdout, encoding="utf-8")
+    again = shardkit("interview", "--bank", "bank", "--plan", "again.yaml", "--write-plan", "-")
+    assert again.returncode == 0 and again.stdout == ended.stdout and "links/ring" in again.stdout
+    assert not (tmp_path / "-").exists()
 
 
 def test_a_shared_plan_is_leafed_through(start: Start, plan: Path) -> None:

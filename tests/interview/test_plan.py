@@ -9,7 +9,7 @@ import pytest
 from kit.bank.layout import find_bank
 from kit.bank.load import Header, headers
 from kit.errors import KitError
-from kit.interview.plan import MINUTES, SEEDS, SHAPES, from_yaml, make_plan, to_yaml
+from kit.interview.plan import MINUTES, SEEDS, SHAPES, from_yaml, left_out, make_plan, other_levels, to_yaml
 from kit.interview.record import Plan
 
 KINDS = ("choice", "multi", "order", "number", "open", "code", "predict")
@@ -98,6 +98,15 @@ def test_a_part_without_questions_gives_its_time_to_the_others() -> None:
     plan = make_plan([header for header in BANK if header.kind in ("open", "number")], 60, (), (), 1)
     assert [part.name for part in plan.parts] == ["estimation", "design"]
     assert sum(part.minutes for part in plan.parts) == pytest.approx(60, abs=0.2)
+
+
+def test_what_a_plan_could_not_have_is_known() -> None:
+    assert left_out(make_plan(BANK, 60, (), (), 1)) == []
+    assert left_out(make_plan(BANK, 15, (), (), 1)) == ["design", "coding"]
+    assert other_levels(make_plan(BANK, 60, (3,), (), 1), BANK, (3,)) == {}
+    only = [header for header in BANK if header.kind != "code" or header.level == 2]
+    assert other_levels(make_plan(only, 60, (3,), (), 1), only, (3,)) == {"coding": [2]}
+    assert other_levels(make_plan(only, 60, (), (), 1), only, ()) == {}
 
 
 @pytest.mark.parametrize("minutes", [0, 4.9, 481, float("nan"), float("inf")])
