@@ -200,8 +200,9 @@ def show_right(page: Page, draw: Draw) -> None:
         return
     page.heading(page.say("iv_right_answer"))
     shown = dict(zip(draw.options(page.language), LETTERS, strict=False))
-    for number, entry in enumerate(right, 1):
-        first = f"  {number}. " if draw.question.kind == "order" else "  "
+    is_ordered = draw.question.kind == "order"
+    for number, entry in enumerate(right if is_ordered else sorted(right, key=lambda text: shown.get(text, "")), 1):
+        first = f"  {number}. " if is_ordered else "  "
         first += f"{shown[entry]}  " if entry in shown else ""
         page.markdown(entry, first, " " * len(first))
 

@@ -76,3 +76,16 @@ def test_the_time_of_a_grade_is_that_of_its_question(monkeypatch: pytest.MonkeyP
     mock, shown = held(monkeypatch, plan_of(3, 1), "g\nd\nq\n", 90.0)
     assert [item.seconds for item in mock.items] == [90.0, 0.0] and mock.items[0].verdict == "right"
     assert "18:30 > " in shown  # the grade's time is off the clock that is shown after it
+
+
+def test_questions_that_no_time_was_left_for_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    mock, shown = held(monkeypatch, two_in_one_part(), "e\nq\n", 2000.0)
+    assert "The time of this part is used up. Questions of it that are not asked: 1." in " ".join(shown.split())
+    assert mock.place == 2 and mock.items[1].verdict == ""
+
+
+def two_in_one_part() -> Plan:
+    """The answer in words first, then one of its part that time will not be left for."""
+    first, second = PLAN.parts[2], PLAN.parts[0]
+    part = replace(first, questions=(*first.questions, second.questions[0]))
+    return replace(PLAN, parts=(part, PLAN.parts[3]))
