@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from kit.cli import app_guess, app_interview
-from kit.cli.options import BankOption, IdArgument, KindOption, LanguageOption, LevelOption, TopicOption
+from kit.cli.options import BankOption, IdArgument, KindOption, LanguageOption, LevelOption, TopicOption, seed_option
 from kit.errors import KitError
 
 app = typer.Typer(
@@ -91,7 +91,7 @@ def show(
     hints: Annotated[int, typer.Option("--hints", metavar="N", help="Also the first N hints", min=0)] = 0,
     all: Annotated[bool, typer.Option("--all", help="Also every hint")] = False,
     answer: Annotated[bool, typer.Option("--answer", help="Also the answer, the explanation and the sources")] = False,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Which numbers and order of options")] = 0,
+    seed: Annotated[int, seed_option("Which numbers and order of options")] = 0,
     bank: BankOption = None,
 ) -> None:
     """Show one question; the answer only when asked for."""
@@ -132,7 +132,7 @@ def quiz(
     confidence: Annotated[bool, typer.Option("--confidence", help="Say how sure you are before each verdict")] = False,
     no_save: Annotated[bool, typer.Option("--no-save", help="Keep nothing of this quiz")] = False,
     lang: LanguageOption = None,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Repeat a quiz that named this seed")] = None,
+    seed: Annotated[int | None, seed_option("Repeat a quiz that named this seed")] = None,
     bank: BankOption = None,
 ) -> None:
     """Answer questions, with hints and explanations.
@@ -165,7 +165,7 @@ def grade(
         list[str], typer.Argument(metavar="[ID] FILE", help="ID may be left out where the file's first line names it")
     ],
     reference: Annotated[bool, typer.Option("--reference", help="Grade the bank's own answer to ID")] = False,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The same inputs as a grade before")] = None,
+    seed: Annotated[int | None, seed_option("The same inputs as a grade before")] = None,
     transport: Annotated[
         str, typer.Option("--transport", metavar="both|switchboard|gloo", help="Where the ranks run")
     ] = "both",
@@ -235,7 +235,7 @@ def timeline(
     mark: Annotated[
         str | None, typer.Option("--mark", metavar="NAME", help="Only from this mark on, to 'NAME done' or the end")
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The same inputs as a run before")] = None,
+    seed: Annotated[int | None, seed_option("The same inputs as a run before")] = None,
     json: Annotated[
         Path | None, typer.Option("--json", metavar="F|-", help="The numbers, in a file or on standard output")
     ] = None,

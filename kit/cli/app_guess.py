@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kit.cli.options import BankOption, LanguageOption, LevelOption, TopicOption
+from kit.cli.options import BankOption, LanguageOption, LevelOption, TopicOption, seed_option
 
 
 def hunt(
@@ -17,7 +17,7 @@ def hunt(
     ] = None,
     topic: TopicOption = None,
     level: LevelOption = None,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The same wrong answer and inputs")] = None,
+    seed: Annotated[int | None, seed_option("The same wrong answer and inputs")] = None,
     fix: Annotated[
         Path | None, typer.Option("--fix", metavar="DIR", help="Ask nothing: write the file there, to be put right")
     ] = None,
@@ -52,7 +52,7 @@ def predict(
     mark: Annotated[
         str | None, typer.Option("--mark", metavar="NAME", help="Measure from this mark on [default: the first part]")
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The same inputs as a run before")] = None,
+    seed: Annotated[int | None, seed_option("The same inputs as a run before")] = None,
     no_save: Annotated[bool, typer.Option("--no-save", help="Keep nothing of these guesses")] = False,
     lang: LanguageOption = None,
     bank: BankOption = None,
