@@ -15,22 +15,28 @@ from kit.errors import KitError
 
 if TYPE_CHECKING:
     from kit.progress.overview import Overview
+    from kit.progress.salvage import Salvaged
     from kit.progress.store import Store
 
 SCHEMA = 1
 
 
-def open_progress(language: Language) -> Store:
-    """The learner's own progress; says so on standard error where its file was damaged. Raises KitError."""
+def open_progress(language: Language, *, is_reading: bool = False) -> Store:
+    """The learner's own progress; says so on standard error where its file was damaged. Raises KitError.
+
+    is_reading: nothing is to be written, so a folder or a disk that cannot be written will do.
+    """
     from kit.progress.store import open_store
 
-    store = open_store()
-    if store.set_aside is not None:
+    def tell(salvaged: Salvaged) -> None:
         from kit.screen.words import say
 
-        text = say(language, "progress_set_aside", path=store.set_aside)
-        print(f"note: {text}", file=sys.stderr)
-    return store
+        all_answers = salvaged.kept + salvaged.lost
+        key = "progress_carried" if all_answers else "progress_set_aside"
+        text = say(language, key, path=salvaged.aside, kept=salvaged.kept, count=all_answers)
+        print(say(language, "note", text=text), file=sys.stderr)
+
+    return open_store(told=tell, is_reading=is_reading)
 
 
 def show_progress(
@@ -40,7 +46,7 @@ def show_progress(
     if question_id is not None and topics:
         raise KitError("either a question or topics, not both", hint="shardkit progress ID")
     bank = find_bank(directory)
-    with open_progress(language) as store:
+    with open_progress(language, is_reading=True) as store:
         if question_id is not None:
             show_one(bank, store, question_id, json_path, language)
         else:
@@ -99,7 +105,7 @@ def overview_json(found: Overview) -> dict[str, Any]:
 
 def export_progress(path: Path, lang: str | None) -> None:
     language = chosen_language(lang)
-    with open_progress(language) as store:
+    with open_progress(language, is_reading=True) as store:
         document = store.export()
     write_json(path, document)
 
@@ -140,7 +146,12 @@ def read_json(path: Path) -> object:
     except OSError as error:
         raise KitError(f"{shown}: {error.strerror}") from None
     try:
-        return json.loads(raw.decode("utf-8-sig"), parse_constant=refuse_constant)
+        text = raw.decode("utf-8-sig")
+        return json.loads(
+            text, parse_constant=refuse_constant, parse_float=finite, object_pairs_hook=without_repetition
+        )
+    except Repeated as error:
+        raise KitError(f"{shown}: {error}") from None
     except RecursionError:
         raise KitError(f"{shown} is nested too deeply") from None
     except ValueError as error:
@@ -149,3 +160,24 @@ def read_json(path: Path) -> object:
 
 def refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is no number of JSON")
+
+
+def finite(digits: str) -> float:
+    value = float(digits)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"{digits[:40]} is too large a number")
+    return value
+
+
+class Repeated(Exception):
+    """A key that an object has twice: which of the two is meant?"""
+
+
+def without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        key = next(key for key in keys if keys.count(key) > 1)
+        owner = next((f" of {found[name]!r}" for name in ("id", "question_id") if isinstance(found.get(name), str)), "")
+        raise Repeated(f"the key {key!r}{owner} is there {keys.count(key)} times")
+    return found

@@ -70,7 +70,7 @@ def run_quiz(directory: Path | None, options: QuizOptions) -> None:
 
     page = Page(language)
     needs_store = options.is_saved or options.is_scheduled or options.is_bookmarked
-    with open_progress(language) if needs_store else contextlib.nullcontext() as store:
+    with open_progress(language, is_reading=not options.is_saved) if needs_store else contextlib.nullcontext() as store:
         plan = planned(options, everything, found, store, seed)
         if not plan:
             show_nothing_to_ask(page, "due" if options.is_due else "new" if options.num_new else "bookmarked")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kit.errors import KitError
+from kit.progress.salvage import Salvaged, carry_over
 from kit.progress.schema import MIGRATIONS, migrate, version_of
 
 FILE_NAME = "progress.sqlite3"
@@ -33,19 +34,56 @@ def progress_path() -> Path:
     return Path(platformdirs.user_data_dir("shardkit", appauthor=False)) / FILE_NAME
 
 
-def opened(path: Path) -> tuple[sqlite3.Connection, Path | None]:
+def opened(path: Path) -> tuple[sqlite3.Connection, Salvaged | None]:
     """A connection in autocommit mode to a file of the newest version, and where a damaged one was put, if it was.
 
     Raises KitError where the file cannot be opened, or belongs to a newer kit; then nothing was touched.
     """
-    try:
+    path = real(path)
+    with refusals(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with only_one(path):
             try:
                 return connected(path), None
             except Damaged:
                 aside = set_aside(path)
-            return connected(path), aside
+            return connected(path), Salvaged(aside)
+
+
+def reopened(path: Path, damaged: int) -> tuple[sqlite3.Connection, Salvaged | None]:
+    """After rows were found that cannot be read in the file of this inode: a new file with all that can be.
+
+    Where another process was first, its file is opened. Raises KitError as `opened` does.
+    """
+    path = real(path)
+    with refusals(path), only_one(path):
+        if inode_of(path) != damaged:
+            return connected(path), None
+        aside = set_aside(path)
+        connection = connected(path)
+        try:
+            return connection, carry_over(aside, connection)
+        except sqlite3.Error:
+            return connection, Salvaged(aside)
+
+
+def real(path: Path) -> Path:
+    """SQLite keeps what belongs to a file beside the one that a link names, and there a damaged one is put aside."""
+    return Path(os.path.realpath(path))
+
+
+def inode_of(path: Path) -> int:
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:
+        return 0
+
+
+@contextlib.contextmanager
+def refusals(path: Path) -> Iterator[None]:
+    """What the machine refuses, as KitError."""
+    try:
+        yield
     except OSError as error:
         raise KitError(f"{error.filename or path}: {error.strerror or error}", hint=HINT) from error
     except (sqlite3.Error, Damaged) as error:
@@ -81,6 +119,8 @@ def connected(path: Path) -> sqlite3.Connection:
 def require_whole(connection: sqlite3.Connection, path: Path) -> None:
     """Reads all of the file, a few milliseconds for ten thousand reviews. Raises KitError for one of a newer kit."""
     version = version_of(connection)
+    if version < 0:
+        raise Damaged(f"it is of version {version}")
     if version > len(MIGRATIONS):
         raise KitError(
             f"{path} is of version {version}, and this shardkit knows versions up to {len(MIGRATIONS)}",

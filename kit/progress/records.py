@@ -16,6 +16,8 @@ RATINGS: tuple[Rating, ...] = ("again", "hard", "good", "easy")
 MODES: tuple[Mode, ...] = ("quiz", "cram", "hunt", "predict", "interview", "grade")
 
 MOST = 2**63  # SQLite holds whole numbers below
+EARLIEST = datetime(1970, 1, 1, tzinfo=timezone.utc)  # of times that a clock may have said; reckoning with days around
+LATEST = datetime(2200, 1, 1, tzinfo=timezone.utc)  # them, in any zone, stays within the calendar
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,10 @@ def from_text(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     require_aware("time", moment)
     return moment.astimezone(timezone.utc)
+
+
+def clamped(moment: datetime) -> datetime:
+    return min(max(moment, EARLIEST), LATEST)
 
 
 def names_of(record: type) -> tuple[str, ...]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from kit.bank.closest import closest
 from kit.bank.document import kind_of
+from kit.bank.load import KINDS, LEVELS
 from kit.errors import KitError
-from kit.progress.records import Bookmark, InterviewRecord, Review, from_text, names_of, to_text
+from kit.progress.records import EARLIEST, LATEST, Bookmark, InterviewRecord, Review, from_text, names_of, to_text
 
 SCHEMA = 1
 PARTS = ("reviews", "undone", "bookmarks", "interviews")
@@ -62,6 +64,8 @@ def read_export(document: object) -> Export:
     """Raises KitError that names the place of what is wrong."""
     if not isinstance(document, dict) or type(document.get("schema")) is not int:
         raise KitError("this is no export of shardkit's progress", hint="`shardkit export FILE` writes one")
+    if document["schema"] < 1:
+        raise KitError(f"schema: expected 1 to {SCHEMA}, got {document['schema']}")
     if document["schema"] > SCHEMA:
         raise KitError(
             f"this export has schema {document['schema']}, and this shardkit knows up to {SCHEMA}",
@@ -72,7 +76,7 @@ def read_export(document: object) -> Export:
         if not isinstance(document[part], list):
             raise KitError(f"{part}: expected a list, got {kind_of(document[part])}")
     return Export(
-        read_all("reviews", document["reviews"], record_reader(Review)),
+        read_all("reviews", document["reviews"], review_reader()),
         read_all("undone", document["undone"], lambda where, value: value_of(where, value, str)),
         read_all("bookmarks", document["bookmarks"], record_reader(Bookmark)),
         read_all("interviews", document["interviews"], record_reader(InterviewRecord)),
@@ -81,6 +85,20 @@ def read_export(document: object) -> Export:
 
 def read_all(part: str, values: Iterable[object], read: Callable[[str, object], Record]) -> tuple[Record, ...]:
     return tuple(read(f"{part}[{number}]", value) for number, value in enumerate(values))
+
+
+def review_reader() -> Callable[[str, object], Review]:
+    read_record = record_reader(Review)
+
+    def read(where: str, value: object) -> Review:
+        review = read_record(where, value)
+        if review.kind not in KINDS:
+            raise KitError(f"{where}.kind: expected one of {', '.join(KINDS)}, got {review.kind!r}")
+        if review.level not in LEVELS:
+            raise KitError(f"{where}.level: expected one of {', '.join(map(str, LEVELS))}, got {review.level}")
+        return review
+
+    return read
 
 
 def record_reader(record: type[Record]) -> Callable[[str, object], Record]:
@@ -120,10 +138,10 @@ def value_of(where: str, value: object, hint: Any) -> Any:
     if get_origin(wanted) is not None:  # a Literal, which the record itself checks, or a Mapping
         wanted = dict if issubclass_of_mapping(wanted) else str
     if wanted is float and type(value) is int:
-        return float(value)
+        return float_of(where, value)
     if type(value) is not wanted:
         raise KitError(f"{where}: expected {NAMES[wanted]}, got {kind_of(value)}")
-    if isinstance(value, str) and not is_text(value):
+    if isinstance(value, str | dict) and not is_text(value):
         raise KitError(f"{where}: half of a character, which no file can hold")
     return value
 
@@ -133,21 +151,35 @@ def issubclass_of_mapping(hint: Any) -> bool:
     return isinstance(origin, type) and issubclass(origin, Mapping)
 
 
-def is_text(value: str) -> bool:
+def is_text(value: str | dict[str, Any]) -> bool:
+    """Whether a text, or all texts in what JSON holds, can be written."""
     try:
-        value.encode("utf-8")
+        (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).encode("utf-8")
     except UnicodeEncodeError:
         return False
     return True
 
 
-def moment_of(where: str, value: object) -> datetime:
+def float_of(where: str, value: int) -> float:
     try:
-        if isinstance(value, str):
-            return from_text(value)
-    except (ValueError, OverflowError):
-        pass
-    raise KitError(f"{where}: expected a time such as 2026-01-31T09:30:00+00:00, got {value!r}")
+        return float(value)
+    except OverflowError:
+        raise KitError(f"{where}: {str(value)[:20]}... is too large a number") from None
+
+
+def moment_of(where: str, value: object) -> datetime:
+    """A time within which everything can reckon with days; a clock never said another one."""
+    try:
+        moment = from_text(value) if isinstance(value, str) else None
+    except OverflowError:
+        moment = datetime.min.replace(tzinfo=timezone.utc)
+    except ValueError:
+        moment = None
+    if moment is None:
+        raise KitError(f"{where}: expected a time such as 2026-01-31T09:30:00+00:00, got {value!r}")
+    if not EARLIEST <= moment <= LATEST:
+        raise KitError(f"{where}: expected a time from {EARLIEST.year} to {LATEST.year}, got {value!r}")
+    return moment
 
 
 NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", dict: "an object"}

@@ -81,6 +81,12 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
         "en": "the progress file was damaged; it is now {path}, and a new one was begun",
         "zh": "进度文件已损坏，已改名为 {path}，并新建了一个",
     },
+    "progress_carried": {
+        "en": "the progress file was damaged; it is now {path}, and {kept} of its {count} answers, "
+        "which could be read, are in a new one",
+        "zh": "进度文件已损坏，已改名为 {path}，并新建了一个；原有 {count} 条作答记录，读出并保留了 {kept} 条",
+    },
+    "note": {"en": "note: {text}", "zh": "注意：{text}"},
     "progress_imported": {
         "en": "Answers: {added} new, {known} known already. Taken back: {undone}. Bookmarks changed: {bookmarks}. "
         "Interviews changed: {interviews}.",

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import sqlite3
+import subprocess
+import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
 from kit.progress.store import open_store
-from tests.cli.conftest import Shardkit
+from tests.cli.conftest import Shardkit, environment
 from tests.progress.made import review
 
 
@@ -94,8 +98,11 @@ def test_export_and_import_carry_everything_to_another_machine(
         ("[" * 100_000, "bad.json is nested too deeply"),
         ("{}", "no export of shardkit's progress"),
         ('{"schema": 99}', "this export has schema 99"),
+        ('{"schema": 1, "schema": 1}', "bad.json: the key 'schema' is there 2 times"),
+        ('{"schema": 1, "reviews": [{"id": "a", "score": 0, "score": 1}]}', "the key 'score' of 'a' is there 2 times"),
+        ('{"schema": 1, "interviews": [{"plan": {"minutes": 1e999}}]}', "1e999 is too large a number"),
     ],
-    ids=["half", "nan", "deep", "other", "newer"],
+    ids=["half", "nan", "deep", "other", "newer", "twice", "twice inside", "huge"],
 )
 def test_what_is_no_export_is_refused(shardkit: Shardkit, tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "bad.json").write_text(text, encoding="utf-8")
@@ -113,3 +120,56 @@ def test_a_damaged_file_is_named_and_kept(shardkit: Shardkit, bank: Path, filled
     (kept,) = path.parent.glob("progress.sqlite3.damaged-*")
     assert kept.read_bytes() == b"nothing like a database" * 500 and str(kept) in ended.stderr
     assert shardkit("progress", "--bank", bank).stderr == ""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE reviews SET verdict = 'splendid' WHERE id = 'review-0000'",
+        "UPDATE reviews SET topic = CAST(x'ff' AS TEXT) WHERE id = 'review-0000'",
+        "UPDATE reviews SET asked_at = 'yesterday' WHERE id = 'review-0000'",
+    ],
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [("progress", "--bank", "{bank}"), ("progress", "sums/which", "--bank", "{bank}"), ("export",),
+     ("quiz", "--due", "--bank", "{bank}"), ("quiz", "--new", "1", "--no-save", "--bank", "{bank}")],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)  # fmt: skip
+def test_a_row_that_cannot_be_read_is_said_and_the_others_are_kept(
+    shardkit: Shardkit, bank: Path, filled: datetime, arguments: tuple[str, ...], change: str
+) -> None:
+    path = Path(os.environ["SHARDKIT_DATA"]) / "progress.sqlite3"
+    connection = sqlite3.connect(path)
+    with connection:
+        assert connection.execute(change).rowcount == 1
+    connection.close()
+    ended = shardkit(*(word.format(bank=bank) for word in arguments))
+    assert ended.returncode == 0, ended.stderr
+    assert "note: the progress file was damaged; it is now" in ended.stderr
+    assert "1 of its 2 answers, which could be read, are in a new one" in ended.stderr
+    ended = shardkit("progress", "--bank", bank, "--lang", "zh")
+    assert ended.returncode == 0 and ended.stderr == "" and "共 1 次" in ended.stdout
+
+
+def test_the_note_on_damage_is_chinese_in_chinese(shardkit: Shardkit, bank: Path, filled: datetime) -> None:
+    path = Path(os.environ["SHARDKIT_DATA"]) / "progress.sqlite3"
+    path.write_bytes(b"nothing like a database" * 500)
+    assert shardkit("progress", "--bank", bank, "--lang", "zh").stderr.startswith("注意：进度文件已损坏")
+
+
+def test_progress_on_a_full_disk_is_read(shardkit: Shardkit, bank: Path, filled: datetime, tmp_path: Path) -> None:
+    """Files may not grow by a byte; what goes to a pipe may."""
+    for arguments in (("progress", "--bank", bank), ("export",), ("quiz", "--due", "--no-save", "--bank", bank)):
+        ended = subprocess.run(
+            [sys.executable, "-m", "kit", *map(str, arguments)],
+            capture_output=True,
+            encoding="utf-8",
+            cwd=tmp_path,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
+            timeout=60,
+        )
+        assert ended.returncode == 0, ended.stderr
+        assert "sums/which" in ended.stdout or "sums  " in ended.stdout

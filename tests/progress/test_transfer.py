@@ -130,6 +130,8 @@ def without(*path: Any) -> Callable[[Any], None]:
     [
         (changed(schema=2), "schema 2, and this shardkit knows up to 1"),
         (changed(schema="1"), "no export"),
+        (changed(schema=0), "schema: expected 1 to 1, got 0"),
+        (changed(schema=-1), "schema: expected 1 to 1, got -1"),
         (without("schema"), "no export"),
         (without("bookmarks"), "missing key 'bookmarks'"),
         (changed(bookmark=[]), r"unknown key 'bookmark' \(did you mean 'bookmarks'\?\)"),
@@ -141,6 +143,27 @@ def without(*path: Any) -> Callable[[Any], None]:
         (changed(reviews__0__score=None), r"reviews\[0\]\.score: expected a number, got nothing"),
         (changed(reviews__0__level=True), r"reviews\[0\]\.level: expected a whole number, got true"),
         (changed(reviews__0__level=10**30), r"reviews\[0\]: level: expected"),
+        (changed(reviews__0__level=5), r"reviews\[0\]\.level: expected one of 1, 2, 3, 4, got 5"),
+        (changed(reviews__0__level=0), r"reviews\[0\]\.level: expected one of 1, 2, 3, 4, got 0"),
+        (changed(reviews__0__kind="essay"), r"reviews\[0\]\.kind: expected one of code, .*, got 'essay'"),
+        (changed(reviews__0__seconds=10**400), r"reviews\[0\]\.seconds: 1000.* is too large a number"),
+        (changed(reviews__0__score=10**400), r"reviews\[0\]\.score: 1000.* is too large a number"),
+        *(
+            (changed(**{place: moment}), rf"{where}: expected a time from 1970 to 2200, got '{moment[:4]}")
+            for place, where in (
+                ("reviews__1__asked_at", r"reviews\[1\]\.asked_at"),
+                ("bookmarks__0__changed_at", r"bookmarks\[0\]\.changed_at"),
+                ("interviews__0__updated", r"interviews\[0\]\.updated"),
+                ("interviews__0__finished", r"interviews\[0\]\.finished"),
+            )
+            for moment in (
+                "9999-12-31T23:59:59+00:00",
+                "9999-12-31T23:59:59-14:00",
+                "0001-01-01T00:00:00+14:00",
+                "1969-12-31T23:59:59+00:00",
+            )
+        ),
+        (changed(interviews__0__plan={"a": ["\ud800"]}), r"interviews\[0\]\.plan: half of a character"),
         (changed(reviews__0__kind="\ud800"), r"reviews\[0\]\.kind: half of a character"),
         (changed(reviews__0__verdict="unmarked"), r"reviews\[0\]: verdict: expected one of right"),
         (changed(reviews__0__asked_at="yesterday"), r"reviews\[0\]\.asked_at: expected a time"),
@@ -179,3 +202,47 @@ def test_an_import_that_fails_halfway_leaves_nothing(store: Opened) -> None:
     with pytest.raises(KitError, match="full"):
         other.import_(document)
     assert other.reviews() == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            changed(reviews__2__score=0.5),
+            r"reviews\[2\]: review review-0002 is known with another score: 1\.0 here, 0\.5",
+        ),
+        (
+            changed(reviews__0__asked_at="2026-03-02T09:30:01+00:00"),
+            r"reviews\[0\]: review review-0000 .* asked_at: 2026",
+        ),
+    ],
+    ids=["score", "asked_at"],
+)
+def test_a_review_that_is_known_with_another_content_is_refused(
+    store: Opened, change: Callable[[Any], None], says: str
+) -> None:
+    one = filled(store("one"))
+    document, before = through_json(one), one.export()
+    document["reviews"].insert(0, {**document["reviews"][0], "id": "new"})
+    document["reviews"].append(document["reviews"].pop(0))
+    change(document)
+    with pytest.raises(KitError, match=says):
+        one.import_(document)
+    assert one.export() == before
+
+
+def test_a_document_that_contradicts_itself_is_refused(store: Opened) -> None:
+    document, other = through_json(filled(store("one"))), store("other")
+    document["reviews"].append({**document["reviews"][0], "verdict": "wrong", "score": 0.0})
+    with pytest.raises(KitError, match=r"reviews\[3\]: review review-0000 is known with another verdict"):
+        other.import_(document)
+    assert other.reviews() == ()
+
+
+def test_the_times_at_the_edges_are_taken_and_reckoned_with(store: Opened) -> None:
+    document, other = through_json(filled(store("one"))), store("other")
+    document["reviews"][0]["asked_at"] = "1970-01-01T00:00:00.000000+00:00"
+    document["reviews"][2]["asked_at"] = "2200-01-01T00:00:00.000000+00:00"
+    document["undone"] = []
+    other.import_(document)
+    assert other.cards()["sums/which"].num_reviews == 2 and other.export()["reviews"][0] == document["reviews"][0]
