@@ -19,6 +19,14 @@ class NotArithmetic(KitError):
     """A text that is no expression at all, rather than one without a usable value."""
 
 
+class DividesByZero(KitError):
+    """An expression with a quotient that has no value."""
+
+
+class TooLarge(KitError):
+    """An expression whose value is beyond what a float holds, or that would fill the memory."""
+
+
 def evaluate(expression: str, names: Mapping[str, Value]) -> int | float:
     """The number that `expression` stands for. Whole quotients stay whole: `"h / 2"` with h = 8 -> 4.
 
@@ -105,7 +113,7 @@ def combined(operator: ast.operator, left: int | float, right: int | float, expr
         if isinstance(operator, ast.Pow):
             return power(left, right, expression)
     except ZeroDivisionError:
-        raise KitError(f"{expression!r} divides by zero") from None
+        raise DividesByZero(f"{expression!r} divides by zero") from None
     except OverflowError:
         raise too_large(expression) from None
     raise not_arithmetic(expression)
@@ -128,5 +136,5 @@ def finite(value: int | float, expression: str) -> int | float:
     return value
 
 
-def too_large(expression: str) -> KitError:
-    return KitError(f"{expression!r} is too large a number")
+def too_large(expression: str) -> TooLarge:
+    return TooLarge(f"{expression!r} is too large a number")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kit.bank.draw import options_of, shown_answer
+from kit.bank.refusal import Refused
 from kit.bank.typed_number import TypedNumber, read_number
 from kit.costmodel import units
 from kit.errors import KitError
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from kit.bank.schema import NumberQuestion, OpenQuestion
 
 LETTERS = "abcdefghi"
+SEPARATORS = re.compile(r"[\s,;、.。)(>&+和与及跟]+|->|然后|再")
+JOINING_WORDS = {"and", "then"}
 YES = {"y", "yes", "是", "有", "对"}
 SLIPS = {
     "slip_unit": "right in {}, and you wrote {}",
@@ -60,7 +63,8 @@ def mark(draw: Draw, typed: str) -> Mark:
 def mark_options(draw: Draw, right: set[int], typed: str, *, is_single: bool) -> Mark:
     positions = read_positions(typed, len(draw.order))
     if is_single and len(positions) != 1:
-        raise KitError(f"{typed.strip()!r} names {len(positions)} options; exactly one is right")
+        message = f"{typed.strip()!r} names {len(positions)} options; exactly one is right"
+        raise Refused("several", message, count=len(positions))
     chosen = tuple(draw.order[position] for position in positions)
     expected = [position for position, index in enumerate(draw.order) if index in right]
     missed, wrong = right - set(chosen), set(chosen) - right
@@ -77,7 +81,8 @@ def mark_order(draw: Draw, typed: str) -> Mark:
     positions = read_positions(typed, len(draw.order))
     missing = [position for position in range(len(draw.order)) if position not in positions]
     if missing:
-        raise KitError(f"{typed.strip()!r} leaves out {letters(missing)}; name every item once, first to last")
+        message = f"{typed.strip()!r} leaves out {letters(missing)}; name every item once, first to last"
+        raise Refused("leaves_out", message, missing=letters(missing))
     chosen = tuple(draw.order[position] for position in positions)
     right = sorted(range(len(draw.order)), key=lambda position: draw.order[position])
     num_placed = sum(index == place for place, index in enumerate(chosen))
@@ -100,26 +105,27 @@ def read_yes_or_no(typed: str) -> bool:
     """Raises KitError for what is neither."""
     text = unicodedata.normalize("NFKC", typed).strip().lower()
     if text not in YES | NO:
-        raise KitError(f"{typed.strip()!r} is neither y nor n")
+        raise Refused("yes_or_no", f"{typed.strip()!r} is neither y nor n")
     return text in YES
 
 
 def read_positions(typed: str, count: int) -> list[int]:
-    """Shown positions from letters or numbers: `b`, `a,c`, `acd`, `1 3`. Raises KitError for anything else."""
+    """Shown positions from letters or numbers: `b`, `a,c`, `acd`, `1 3`, `b and d`. Else raises KitError."""
     text = unicodedata.normalize("NFKC", typed).strip().lower()
     known = LETTERS[:count]
     accepted = f"letters {known[0]} to {known[-1]}, or numbers 1 to {count}"
-    parts = [part for part in re.split(r"[\s,;、.)(>]+|->", text) if part]
+    parts = [part for part in SEPARATORS.split(text) if part and part not in JOINING_WORDS]
+    values = {"last": known[-1], "count": count}
     if not parts:
-        raise KitError("no answer", hint=accepted)
+        raise Refused("no_option_named", "no answer", accepted, **values)
     picked = [sign for part in parts for sign in (part if part.isalpha() else [part])]
     positions = []
     for sign in picked:
         position = known.find(sign) if len(sign) == 1 and sign.isalpha() else number_of(sign) - 1
         if not 0 <= position < count:
-            raise KitError(f"no option {sign!r}", hint=accepted)
+            raise Refused("no_option", f"no option {sign!r}", accepted, sign=sign, **values)
         if position in positions:
-            raise KitError(f"{sign!r} is named twice")
+            raise Refused("twice", f"{sign!r} is named twice", sign=sign)
         positions.append(position)
     return positions
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kit.bank.quantities import MOST, Quantity
+from kit.bank.refusal import Reason, reason_of
 from kit.bank.typed_number import TypedNumber, read_number
 from kit.errors import KitError
 
@@ -28,7 +29,8 @@ class Foretelling:
     phase: Phase = "asking"
     guesses: tuple[TypedNumber | None, ...] = ()
     notice: Notice | None = None
-    complaint: str = ""  # why a line was not taken; such a line never counts
+    complaint: str = ""  # why a line was not taken, in English; such a line never counts
+    reason: Reason | None = None  # the same, for a screen in another language
 
     @property
     def asked(self) -> Quantity:
@@ -61,7 +63,7 @@ def reply(state: Foretelling, line: str) -> Foretelling:
     if state.phase != "asking":
         return state
     text = unicodedata.normalize("NFKC", line).strip()
-    state = replace(state, notice=None, complaint="")
+    state = replace(state, notice=None, complaint="", reason=None)
     if text.lower() in QUIT:
         return replace(state, phase="over")
     if text.lower() in SKIP:
@@ -71,7 +73,8 @@ def reply(state: Foretelling, line: str) -> Foretelling:
     try:
         return guessed(state, read_number(text, state.asked.unit))
     except KitError as error:
-        return replace(state, notice="not_taken", complaint="; ".join(filter(None, [error.message, error.hint])))
+        complaint = "; ".join(filter(None, [error.message, error.hint]))
+        return replace(state, notice="not_taken", complaint=complaint, reason=reason_of(error))
 
 
 def guessed(state: Foretelling, guess: TypedNumber | None) -> Foretelling:
@@ -81,4 +84,4 @@ def guessed(state: Foretelling, guess: TypedNumber | None) -> Foretelling:
 
 def end(state: Foretelling) -> Foretelling:
     """No more input: what was guessed is told, and without any guess it is over."""
-    return replace(state, phase="told" if state.guesses else "over", notice=None, complaint="")
+    return replace(state, phase="told" if state.guesses else "over", notice=None, complaint="", reason=None)

@@ -8,7 +8,7 @@ from kit.bank.quantities import MOST, Facts, Quantity
 from kit.costmodel.units import duration, show
 from kit.practice.foretell import Foretelling, end, reply
 from kit.screen.page import Page
-from kit.screen.quiz import read_line
+from kit.screen.quiz import read_line, why
 from kit.screen.wrap import Prose, padded, widest
 
 MOST_INPUTS = 24
@@ -57,8 +57,7 @@ def guess_all(page: Page, state: Foretelling) -> Foretelling:
 
 
 def complaint(page: Page, state: Foretelling) -> str:
-    """Why a line was not taken; in Chinese what would be."""
-    return state.complaint if page.language == "en" else page.say(f"unit_{state.asked.unit}")
+    return why(page, state.reason, state.complaint, page.say(f"unit_{state.asked.unit}"))
 
 
 def show_question(page: Page, state: Foretelling) -> None:

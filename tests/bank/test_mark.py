@@ -60,6 +60,15 @@ def test_what_is_no_answer_is_refused(build, kind: str, typed: str, message: str
     assert (refused.value.message, refused.value.hint) == (message, hint)
 
 
+@pytest.mark.parametrize(
+    "typed", ["a and b", "a 和 b", "a和b", "a、b", "a & b", "a, and b", "a 与 b", "a+b", "A AND B."]
+)
+def test_letters_may_be_joined_by_words(build, typed: str) -> None:
+    shown = drawn(build, "multi")
+    assert mark(shown, typed).chosen == shown.order[:2]
+    assert mark(drawn(build, "order"), "a then b, then c and d") == mark(drawn(build, "order"), "abcd")
+
+
 def two_correct(values) -> None:
     values["options"][2]["correct"] = True
 

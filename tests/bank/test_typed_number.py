@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit.bank.refusal import Refused
 from kit.bank.typed_number import read_number
 from kit.costmodel import units
 from kit.errors import KitError
+from kit.screen.quiz_words import REASONS_ZH
 
 
 @pytest.mark.parametrize(
@@ -63,6 +65,28 @@ from kit.errors import KitError
         ("3 万亿 字节", "B", 3e12),
         ("3亿", "count", 3e8),
         ("12.5 per cent", "fraction", 0.125),
+        ("12 GB.", "B", 12e9),
+        ("12 GB。", "B", 12e9),
+        ("1536.", "count", 1536),
+        ("约12 GB", "B", 12e9),
+        ("大约 12 GB 左右", "B", 12e9),
+        ("about 12 GB", "B", 12e9),
+        ("approx. 3/8", "fraction", 0.375),
+        ("12 gigabytes", "B", 12e9),
+        ("1 Gibibyte", "B", 2**30),
+        ("12 milliseconds", "s", 0.012),
+        ("3 microseconds", "s", 3e-6),
+        ("37.5 pct", "fraction", 0.375),
+        ("12 billion", "B", 12e9),
+        ("12 billion bytes", "B", 12e9),
+        ("1.5 million", "count", 1.5e6),
+        ("3亿", "B", 3e8),
+        ("2 petaflops", "FLOP", 2e15),
+        ("1536个", "count", 1536),
+        ("3 万个", "count", 30000),
+        ("1.92 TB (1.746 TiB)", "B", 1.92e12),
+        ("0.375 (37.5%)", "fraction", 0.375),
+        ("12 GB (on each rank)", "B", 12e9),
     ],
 )
 def test_spellings(typed: str, unit: str, value: float) -> None:
@@ -107,6 +131,31 @@ def test_spellings(typed: str, unit: str, value: float) -> None:
         ("12 ms", "B", "'12 ms' is in ms, and the question asks for B", None),
         ("2 GB", "fraction", "'2 GB' is in GB, and the question asks for a fraction or a percentage", None),
         ("3 TFLOP/s", "FLOP", "'3 TFLOP/s' is in TFLOP/s, and the question asks for FLOP", None),
+        (
+            "96 Gbit",
+            "B",
+            "'96 Gbit' is in bits, and the question asks for bytes; 8 bits are 1 byte",
+            None,
+        ),
+        (
+            "12 GB/s",
+            "bit/s",
+            "'12 GB/s' is in bytes, and the question asks for bits; 8 bits are 1 byte",
+            None,
+        ),
+        ("1.92 TB (5 GiB)", "B", "'1.92 TB (5 GiB)' names two amounts, which are not the same", None),
+        ("--12 GB", "B", "'--12 GB' is not a number", "write it as 52.5 GB, 48.9 GiB or 5.25e10 B"),
+        ("−-12", "count", "'−-12' is not a number", "write it as 1536, 1.5e3 or 3/2"),
+        ("1e", "count", "'1e' ends before its exponent; write it as 1e9", None),
+        ("约12", "B", "约12 of what? Write the unit, as 52.5 GB, 48.9 GiB or 5.25e10 B", None),
+        ("1.5 K", "count", "'1.5 K' could count in 1000s or 1024s: write 1.5e3 if you mean 1000s", None),
+        ("1.5k", "count", "'1.5k' could count in 1000s or 1024s: write 1.5e3 if you mean 1000s", None),
+        (
+            "12 k",
+            "B",
+            "'K' could count in 1000s or 1024s: write the whole unit, KB or KiB for bytes",
+            None,
+        ),
         ("175B", "count", "'175B' is in B, and the question asks for a plain number", None),
         ("5 Gb", "B", "'Gb' could be bits or bytes: write Gbit, GB (1000s) or GiB (1024s)", None),
         (
@@ -154,3 +203,12 @@ def test_any_text_is_a_number_or_a_reason(typed: str, unit: str) -> None:
         assert error.message
     else:
         assert abs(got.value) < float("inf")
+
+
+@given(st.text(max_size=40), st.sampled_from(["B", "s", "fraction", "count", "FLOP", "bit/s", "GiB"]))
+def test_every_refusal_of_a_number_has_its_code(typed: str, unit: str) -> None:
+    try:
+        read_number(typed, unit)
+    except KitError as error:
+        assert isinstance(error, Refused)
+        assert REASONS_ZH[error.reason.code].format(wanted="", **dict(error.reason.values))
