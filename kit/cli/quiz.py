@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,7 @@ def run_quiz(directory: Path | None, options: QuizOptions) -> None:
     from kit.cli.progress import open_progress
     from kit.cli.record import Recorder
     from kit.screen.page import Page
-    from kit.screen.quiz import play, show_nothing_to_ask, show_score
+    from kit.screen.quiz import play, show_nothing_to_ask, show_saving, show_score
 
     def drawn(question_id: str) -> Draw:
         return draw(load_question(bank, question_id), seed)
@@ -77,11 +78,20 @@ def run_quiz(directory: Path | None, options: QuizOptions) -> None:
             return
         keeps = options.is_saved and store is not None
         bookmarks = frozenset(store.bookmarks()) if keeps and store is not None else None
-        recorder = Recorder(store, "cram" if options.is_cram else "quiz") if keeps and store is not None else None
+        recorder = None
+        if keeps and store is not None:
+            recorder = Recorder(store, "cram" if options.is_cram else "quiz", partial(show_saving, page))
         quiz = begin(plan, asks_confidence=options.asks_confidence, bookmarks=bookmarks)
-        quiz = play(page, quiz, drawn, recorder)
-    is_repeatable = not (options.is_scheduled or options.is_bookmarked)
-    show_score(page, quiz, seed if is_repeatable else None)
+        try:
+            quiz = play(page, quiz, drawn, recorder)
+        except KeyboardInterrupt:
+            if recorder is not None:
+                recorder.require_written()
+            raise
+        is_repeatable = not (options.is_scheduled or options.is_bookmarked)
+        show_score(page, quiz, seed if is_repeatable else None)
+        if recorder is not None:
+            recorder.require_written()
 
 
 def planned(

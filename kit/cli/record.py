@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING
 
+from kit.errors import KitError
 from kit.practice.quiz import Outcome, Quiz
 
 if TYPE_CHECKING:
@@ -15,30 +18,66 @@ if TYPE_CHECKING:
     from kit.progress.store import Store
 
 
+RETRY_S = 1.0  # how long the next try waits for another process, after one that waited in vain
+
+
 class Recorder:
     """Called with the quiz before and after each step. An answer is in the file before its verdict is on the screen.
 
-    An answer in words whose points were not looked at has no score, and is not kept.
+    Where it cannot be written it waits in memory for the next answer, and `warn` is told why; with None, once all is
+    written after all. An answer in words whose points were not looked at has no score, and is not kept.
     """
 
-    def __init__(self, store: Store, mode: Mode) -> None:
+    def __init__(self, store: Store, mode: Mode, warn: Callable[[str | None], None]) -> None:
         self.store = store
         self.mode: Mode = mode
+        self.warn = warn
         self.asked_at, self.started_s = datetime.now(timezone.utc), time.monotonic()
         self.review_ids: list[str | None] = []  # of each outcome
+        self.waiting: list[Callable[[], None]] = []  # writes, the oldest first
+        self.why = ""  # the last of them failed
 
     def __call__(self, before: Quiz, after: Quiz) -> None:
+        count = len(self.waiting)
         if len(after.outcomes) > len(before.outcomes):
             self.review_ids.append(self.add(after.last))
         elif len(after.outcomes) < len(before.outcomes):
             review_id = self.review_ids.pop()
             if review_id is not None:
-                self.store.undo_review(review_id)
+                self.waiting.append(partial(self.store.undo_review, review_id))
         if after.phase == "asking" and after.asked is not before.asked:
             self.asked_at, self.started_s = datetime.now(timezone.utc), time.monotonic()
         if after.bookmarks is not None and before.bookmarks is not None:
+            now = datetime.now(timezone.utc)
             for question_id in after.bookmarks ^ before.bookmarks:
-                self.store.bookmark(question_id, question_id in after.bookmarks)
+                self.waiting.append(partial(self.store.bookmark, question_id, question_id in after.bookmarks, now))
+        if len(self.waiting) > count:
+            self.write()
+
+    def write(self) -> None:
+        """All that waits, in the order in which it came."""
+        was_failing = bool(self.why)
+        try:
+            if was_failing:
+                self.store.wait_at_most(RETRY_S)
+            while self.waiting:
+                self.waiting[0]()
+                del self.waiting[0]
+            self.why = ""
+        except KitError as error:
+            self.why = error.message
+            self.warn(self.why)
+        if was_failing and not self.why:
+            self.warn(None)
+
+    def require_written(self) -> None:
+        """The last try. Raises KitError with how much is lost."""
+        if self.waiting:
+            self.write()
+        if self.waiting:
+            count = len(self.waiting)
+            what = "1 answer or bookmark" if count == 1 else f"{count} answers or bookmarks"
+            raise KitError(f"{what} could not be saved: {self.why}", hint="what was saved before is kept")
 
     def add(self, outcome: Outcome) -> str | None:
         from kit.progress.rating import rate
@@ -63,7 +102,7 @@ class Recorder:
             seed=outcome.draw.seed,
             mode=self.mode,
         )
-        self.store.add_review(review)
+        self.waiting.append(partial(self.store.add_review, review))
         return review.id
 
 
