@@ -75,6 +75,9 @@ def show_one(bank: Bank, store: Store, question_id: str, json_path: Path | None,
     is_bookmarked = question_id in store.bookmarks()
     header = load_header(bank, question_id) if question_id in bank.ids() else None
     if header is None and not reviews and not is_bookmarked:
+        if question_id.lower() in bank.topics():
+            message = f"{question_id!r} is a topic, and no question"
+            raise KitError(message, hint=f"shardkit progress --topic {question_id.lower()}")
         require_id(bank, question_id)
     card = store.cards().get(question_id)
     from kit.progress.transfer import plain

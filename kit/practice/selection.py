@@ -41,14 +41,26 @@ class Selection:
 def selection(bank: Bank, topics: Sequence[str], kinds: Sequence[str], levels: Sequence[str]) -> Selection:
     """From words; each may hold several, `1,2`. Raises KitError for a word that names nothing."""
     return Selection(
-        tuple(require_topic(bank, topic) for topic in words(topics)),
-        tuple(map(require_kind, words(kinds))),
-        tuple(map(require_level, words(levels))),
+        tuple(require_topic(bank, in_small_letters(topic, bank.topics())) for topic in words("topic", topics)),
+        tuple(require_kind(in_small_letters(kind, KINDS)) for kind in words("kind", kinds)),
+        tuple(map(require_level, words("level", levels))),
     )
 
 
-def words(texts: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(word.strip() for text in texts for word in text.split(",") if word.strip()))
+def words(what: str, texts: Sequence[str]) -> list[str]:
+    """Raises KitError for a text without any: an option that was given is never as if it were not there."""
+    found: list[str] = []
+    for text in texts:
+        inside = [word.strip() for word in text.replace("，", ",").split(",") if word.strip()]
+        if not inside:
+            raise KitError(f"{text!r} names no {what}", hint="leave the option out for every one")
+        found += inside
+    return list(dict.fromkeys(found))
+
+
+def in_small_letters(word: str, known: Sequence[str]) -> str:
+    """`DP` as `dp`, where only that is known."""
+    return word.lower() if word not in known and word.lower() in known else word
 
 
 def require_kind(kind: str) -> str:

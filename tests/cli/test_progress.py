@@ -50,6 +50,9 @@ def test_progress_of_all_of_a_topic_and_of_a_question(shardkit: Shardkit, bank: 
     [
         (["sums/whihc"], "closest: sums/which"),
         (["--topic", "summs"], "closest: sums"),
+        (["--topic", ","], "',' names no topic"),
+        (["--topic", ""], "'' names no topic"),
+        (["sums"], "'sums' is a topic, and no question\nhint: shardkit progress --topic sums"),
         (["sums/which", "--topic", "sums"], "either a question or topics"),
         (["--lang", "fr"], "no language 'fr'"),
     ],

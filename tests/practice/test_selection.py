@@ -59,6 +59,20 @@ def test_unknown_words_are_refused_with_the_known_ones(
     assert says in caught.value.message
 
 
+@pytest.mark.parametrize("text", ["", " ", ",", " , ,", "，"])
+def test_an_option_that_names_nothing_is_not_everything(bank: Bank, text: str) -> None:
+    for place, what in enumerate(("topic", "kind", "level")):
+        given: list[list[str]] = [[], [], []]
+        given[place] = [text]
+        with pytest.raises(KitError, match=f"names no {what}"):
+            selection(bank, *given)
+
+
+def test_capitals_are_as_good(bank: Bank) -> None:
+    assert ids(selection(bank, ["DP,Pp"], ["Code", "NUMBER"], [])) == ["dp/b", "pp/c"]
+    assert selection(bank, ["DP"], [], []) == selection(bank, ["dp"], [], [])
+
+
 def test_an_empty_selection_says_what_was_asked_for(bank: Bank) -> None:
     with pytest.raises(KitError, match="no question is --topic dp --kind number"):
         ids(selection(bank, ["dp"], ["number"], []))
