@@ -9,6 +9,7 @@ from typing import Literal
 
 from kit.bank.draw import Draw
 from kit.bank.mark import Mark, mark, mark_points, read_yes_or_no
+from kit.bank.refusal import Reason, Refused, reason_of
 from kit.errors import KitError
 
 KINDS = ("choice", "multi", "number", "order", "predict", "open")
@@ -28,6 +29,7 @@ Notice = Literal[
     "unbookmarked",
     "keeps_none",
 ]
+Turn = Literal["back", "leaving"]  # of an answer in words: it goes on, or its writer is about to leave it
 
 COMMANDS: dict[str, Command] = {
     "?": "hint",
@@ -61,6 +63,7 @@ class Outcome:
     num_hints: int
     mark: Mark | None = None
     confidence: float | None = None  # 0 to 1, said before the verdict; None where it was not asked for, or not said
+    written: tuple[str, ...] = ()  # the answer in words, for the writer who takes it back
 
     @property
     def score(self) -> float:
@@ -105,9 +108,11 @@ class Quiz:
     asked: Draw | None = None
     num_hints: int = 0
     notice: Notice | None = None  # what the last line brought, where it was no answer
+    turn: Turn | None = None
     written: tuple[str, ...] = ()
     are_met: tuple[bool, ...] = ()
-    complaint: str = ""  # why a line was not taken; such a line never counts
+    complaint: str = ""  # why a line was not taken, in English; such a line never counts
+    reason: Reason | None = None  # the same, for a screen in another language
     asks_confidence: bool = False
     given: Mark | None = None  # the answer that is being weighed; None for one in words
     confidence: float | None = None
@@ -156,7 +161,7 @@ def present(quiz: Quiz, draw: Draw) -> Quiz:
     return ask(quiz, draw, 0)
 
 
-def ask(quiz: Quiz, draw: Draw, num_hints: int) -> Quiz:
+def ask(quiz: Quiz, draw: Draw, num_hints: int, written: tuple[str, ...] = ()) -> Quiz:
     return replace(
         quiz,
         phase="asking",
@@ -164,7 +169,9 @@ def ask(quiz: Quiz, draw: Draw, num_hints: int) -> Quiz:
         num_hints=num_hints,
         notice=None,
         complaint="",
-        written=(),
+        reason=None,
+        turn="back" if written else None,
+        written=written,
         are_met=(),
         given=None,
         confidence=None,
@@ -175,14 +182,17 @@ def reply(quiz: Quiz, line: str) -> Quiz:
     """What the learner typed: a command, or while asking an answer. What is neither leaves a complaint, no outcome."""
     text = unicodedata.normalize("NFKC", line).strip()  # an input method for Chinese may type ？ and Ａ
     command = COMMANDS.get(text.lower())
-    quiz = replace(quiz, notice=None, complaint="")
+    was_leaving = quiz.turn == "leaving"
+    quiz = replace(quiz, notice=None, complaint="", reason=None, turn=None)
     if command == "bookmark" and not (text in ("b", "B") and is_answered_by_letter(quiz)):
         return bookmark(quiz)
     if command == "undo":
         return undo(quiz)
     if quiz.phase == "asking":
         assert quiz.asked is not None
-        return writing(quiz, command, line) if quiz.asked.question.kind == "open" else asked(quiz, command, text)
+        if quiz.asked.question.kind != "open":
+            return asked(quiz, command, text)
+        return replace(quiz, phase="over") if command == "quit" and was_leaving else writing(quiz, command, line)
     if quiz.phase == "weighing":
         return weighing(quiz, command, text)
     if quiz.phase == "marking":
@@ -202,7 +212,7 @@ def end(quiz: Quiz) -> Quiz:
     if quiz.phase == "weighing" and quiz.given is not None:
         quiz = tell_mark(quiz, quiz.given)
     if quiz.phase in ("asking", "weighing") and quiz.written:
-        return replace(quiz, phase="marking", notice=None)
+        return replace(quiz, phase="marking", notice=None, turn=None)
     if quiz.phase == "marking":
         quiz = tell(quiz, "unmarked", None)
     return replace(quiz, phase="over")
@@ -227,8 +237,13 @@ def asked(quiz: Quiz, command: Command | None, text: str) -> Quiz:
     try:
         given = mark(quiz.asked, text)
     except KitError as error:
-        return replace(quiz, notice="not_taken", complaint="; ".join(filter(None, [error.message, error.hint])))
+        return not_taken(quiz, error)
     return answered(quiz, given)
+
+
+def not_taken(quiz: Quiz, error: KitError) -> Quiz:
+    complaint = "; ".join(filter(None, [error.message, error.hint]))
+    return replace(quiz, notice="not_taken", complaint=complaint, reason=reason_of(error))
 
 
 def answered(quiz: Quiz, given: Mark | None) -> Quiz:
@@ -246,7 +261,7 @@ def weighing(quiz: Quiz, command: Command | None, text: str) -> Quiz:
         try:
             quiz = replace(quiz, confidence=read_confidence(text))
         except KitError as error:
-            return replace(quiz, notice="not_taken", complaint=error.message)
+            return not_taken(quiz, error)
     return answered(quiz, quiz.given)
 
 
@@ -255,7 +270,7 @@ def read_confidence(text: str) -> float:
     digits = text.removesuffix("%").strip()
     if digits.isascii() and digits.isdigit() and len(digits) <= 3 and int(digits) <= 100:
         return int(digits) / 100
-    raise KitError("a whole number from 0 to 100")
+    raise Refused("confidence", "a whole number from 0 to 100")
 
 
 def bookmark(quiz: Quiz) -> Quiz:
@@ -275,20 +290,24 @@ def undo(quiz: Quiz) -> Quiz:
     if quiz.phase == "marking" and quiz.are_met:
         return replace(quiz, are_met=quiz.are_met[:-1])
     if quiz.phase in ("weighing", "marking"):
-        return replace(quiz, phase="asking", given=None, confidence=None)
+        return replace(quiz, phase="asking", given=None, confidence=None, turn="back" if quiz.written else None)
     if quiz.phase == "asking" and quiz.written:
         return replace(quiz, written=quiz.written[:-1], notice="line_gone")
     if quiz.phase not in ("asking", "told"):
         return quiz
     if not quiz.outcomes:
         return replace(quiz, notice="nothing_to_undo")
-    return ask(replace(quiz, outcomes=quiz.outcomes[:-1]), quiz.last.draw, quiz.last.num_hints)
+    last = quiz.last
+    return ask(replace(quiz, outcomes=quiz.outcomes[:-1]), last.draw, last.num_hints, last.written)
 
 
 def writing(quiz: Quiz, command: Command | None, line: str) -> Quiz:
-    """A line of an answer in words. An empty one ends it; commands are taken while nothing else is on their line."""
+    """A line of an answer in words. An empty one ends it; commands are taken while nothing else is on their line.
+
+    To leave what was begun takes the command twice.
+    """
     if command == "quit":
-        return replace(quiz, phase="over")
+        return replace(quiz, turn="leaving") if quiz.written else replace(quiz, phase="over")
     if command == "skip":
         return tell(quiz, "skipped", None)
     if command == "hint":
@@ -317,7 +336,7 @@ def marking(quiz: Quiz, command: Command | None, text: str) -> Quiz:
     try:
         quiz = replace(quiz, are_met=(*quiz.are_met, read_yes_or_no(text)))
     except KitError as error:
-        return replace(quiz, notice="not_taken", complaint=error.message)
+        return not_taken(quiz, error)
     if len(quiz.are_met) < len(question.rubric):
         return quiz
     return tell(quiz, "marked", mark_points(question, quiz.are_met))
@@ -332,8 +351,8 @@ def hint(quiz: Quiz) -> Quiz:
 
 def tell(quiz: Quiz, verdict: Verdict, given: Mark | None) -> Quiz:
     assert quiz.asked is not None
-    outcome = Outcome(quiz.asked, verdict, quiz.num_hints, given, quiz.confidence)
-    return replace(quiz, phase="told", outcomes=(*quiz.outcomes, outcome), asked=None, num_hints=0)
+    outcome = Outcome(quiz.asked, verdict, quiz.num_hints, given, quiz.confidence, quiz.written)
+    return replace(quiz, phase="told", outcomes=(*quiz.outcomes, outcome), asked=None, num_hints=0, written=())
 
 
 def tell_mark(quiz: Quiz, given: Mark) -> Quiz:

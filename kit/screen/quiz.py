@@ -8,9 +8,9 @@ from typing import Literal
 from rich.text import Text
 
 from kit.bank.draw import Draw, options_of
-from kit.bank.mark import LETTERS
+from kit.bank.refusal import Reason
 from kit.errors import KitError
-from kit.practice.quiz import Outcome, Quiz, edited, end, go_on, present, reply
+from kit.practice.quiz import Outcome, Quiz, edited, end, go_on, is_answered_by_letter, present, reply
 from kit.screen.editor import edit
 from kit.screen.page import Page
 from kit.screen.question import (
@@ -28,6 +28,7 @@ from kit.screen.question import (
     unit_wanted,
     weight,
 )
+from kit.screen.quiz_words import REASONS_ZH
 from kit.screen.wrap import Prose, padded, widest
 
 PROMPT = "> "
@@ -70,8 +71,14 @@ def step(page: Page, quiz: Quiz, watch: Watch) -> Quiz:
     watch(quiz, after)
     if len(after.outcomes) > len(quiz.outcomes):
         show_outcome(page, after)
+    elif len(after.outcomes) < len(quiz.outcomes):
+        show_question(page, after)
     elif after.notice is not None:
         show_notice(page, after)
+    elif after.turn == "leaving":
+        page.line(page.say("leaving"), style="yellow")
+    elif after.turn == "back":
+        show_written(page, after)
     elif after.phase == "weighing":
         page.line(page.say("ask_confidence"), style="dim")
     elif after.phase == "marking":
@@ -84,7 +91,7 @@ def step(page: Page, quiz: Quiz, watch: Watch) -> Quiz:
 def through_editor(page: Page, quiz: Quiz) -> Quiz:
     """The answer so far in the user's editor, and what comes back; said where there is none to be had."""
     try:
-        text = edit("\n".join(quiz.written))
+        text = edit("\n".join(quiz.written), say=page.say)
     except KitError as error:
         page.line(error.message, style="yellow")
         return quiz
@@ -141,43 +148,67 @@ def show_question(page: Page, quiz: Quiz) -> None:
     page.line(page.say("question_of", number=quiz.number, count=len(quiz.plan)), style="dim")
     show_task(page, quiz.asked)
     page.blank()
-    page.line(page.say(f"ask_{quiz.asked.question.kind}"), style="dim")
+    if quiz.written:
+        show_written(page, quiz)
+    else:
+        show_keys(page, quiz)
+
+
+def show_written(page: Page, quiz: Quiz) -> None:
+    """An answer in words that goes on."""
+    page.line(page.say("back"))
+    for line in quiz.written:
+        page.line(line, style="dim", indent="  ")
+    show_keys(page, quiz)
+
+
+def show_keys(page: Page, quiz: Quiz) -> None:
+    """What may be typed now."""
+    if quiz.phase == "weighing":
+        page.line(page.say("ask_confidence"), style="dim")
+        return
+    if quiz.phase == "marking":
+        page.line(page.say("ask_point"), style="dim")
+        return
+    assert quiz.asked is not None
+    keys = [page.say(f"ask_{quiz.asked.question.kind}")]
+    if quiz.written or quiz.outcomes:
+        keys.append(page.say("key_undo"))
+    if quiz.bookmarks is not None:
+        keys.append(page.say("key_bookmark_in_full" if is_answered_by_letter(quiz) else "key_bookmark"))
+    page.line(page.say("comma").join(keys), style="dim")
 
 
 def show_notice(page: Page, quiz: Quiz) -> None:
-    if quiz.notice in ("bookmarked", "unbookmarked", "keeps_none", "nothing_to_undo", "line_gone"):
+    if quiz.notice in ("bookmarked", "unbookmarked", "keeps_none", "nothing_to_undo", "line_gone", "no_more_hints"):
         page.line(page.say(quiz.notice))
+        if quiz.phase in ("weighing", "marking"):
+            show_keys(page, quiz)
     elif quiz.phase == "told":
         show_way_on(page, quiz)
     elif quiz.notice == "hint":
         assert quiz.asked is not None
         show_hint(page, quiz.asked, quiz.num_hints)
-    elif quiz.notice == "no_more_hints":
-        page.line(page.say("no_more_hints"))
     else:
-        assert quiz.asked is not None
         if quiz.notice == "not_taken":
             page.line(page.say("not_taken", why=complaint(page, quiz)), style="yellow")
-        wanted = {"weighing": "ask_confidence", "marking": "ask_point"}.get(
-            quiz.phase, f"ask_{quiz.asked.question.kind}"
-        )
-        page.line(page.say(wanted), style="dim")
+        show_keys(page, quiz)
 
 
 def complaint(page: Page, quiz: Quiz) -> str:
-    """Why a line was not taken, in Chinese as far as there is one."""
+    """Why a line was not taken."""
     assert quiz.asked is not None
-    options = quiz.asked.options(page.language)
     if quiz.phase == "marking":
         return page.say("accepted_point")
-    if quiz.phase == "weighing":
-        return page.say("accepted_confidence")
-    if page.language != "en" and quiz.asked.question.kind == "number":
-        return unit_wanted(page, quiz.asked.question)
-    if page.language == "en" or not options:
-        return quiz.complaint
-    phrase = "accepted_order" if quiz.asked.question.kind == "order" else "accepted"
-    return page.say(phrase, last=LETTERS[len(options) - 1], count=len(options))
+    question = quiz.asked.question
+    return why(page, quiz.reason, quiz.complaint, unit_wanted(page, question) if question.kind == "number" else "")
+
+
+def why(page: Page, reason: Reason | None, english: str, wanted: str) -> str:
+    """A refusal in the page's language; `wanted` says in it how an answer is written."""
+    if page.language == "en" or reason is None:
+        return english
+    return page.readable(REASONS_ZH[reason.code].format(wanted=wanted, **dict(reason.values)))
 
 
 def show_outcome(page: Page, quiz: Quiz) -> None:
@@ -208,8 +239,12 @@ def show_outcome(page: Page, quiz: Quiz) -> None:
 def show_way_on(page: Page, quiz: Quiz) -> None:
     """What Enter does; the verdict once more, since its first line may have scrolled away."""
     outcome = quiz.last
-    answer = page.say("colon") + outcome.mark.expected if outcome.mark and outcome.verdict != "marked" else ""
-    word = (f"{verdict_of(page, outcome)}{answer}", STYLES[outcome.verdict])
+    said = verdict_of(page, outcome)
+    if outcome.verdict == "wrong" and outcome.mark is not None:
+        said = page.say("right_is", verdict=said, answer=outcome.mark.expected)
+    elif outcome.verdict == "right" and outcome.mark is not None:
+        said += page.say("colon") + outcome.mark.expected
+    word = (said, STYLES[outcome.verdict])
     page.line(Text.assemble(word, page.say("stop"), (page.say("ask_end" if quiz.is_last else "ask_next"), "dim")))
 
 
@@ -232,14 +267,23 @@ def show_verdict(page: Page, outcome: Outcome) -> None:
 def verdict_of(page: Page, outcome: Outcome) -> str:
     """`Right`, or what an answer in words was worth: `5 of 7 points`."""
     if outcome.verdict == "marked" and outcome.mark is not None:
-        return page.say("points_of", points=outcome.mark.got, most=outcome.mark.expected)
+        return points_of(page, int(outcome.mark.got), int(outcome.mark.expected))
     return page.say(outcome.verdict)
+
+
+def points_of(page: Page, points: int, most: int) -> str:
+    return page.say("points_of_one" if most == 1 else "points_of", points=points, most=most)
 
 
 def tolerated(page: Page, outcome: Outcome) -> str:
     """How near a number has to be: `, within 2%`."""
     question = outcome.draw.question
     return tolerance(page, question) if question.kind == "number" else ""
+
+
+def show_saving(page: Page, why: str | None) -> None:
+    """Why an answer is not in the file; None: all are again."""
+    page.line(page.say("saved_now") if why is None else page.say("not_saved_yet", why=why), style="yellow")
 
 
 def show_nothing_to_ask(page: Page, wanted: Literal["due", "new", "bookmarked"]) -> None:
@@ -265,7 +309,7 @@ def show_score(page: Page, quiz: Quiz, seed: int | None) -> None:
     num_closed = len(quiz.outcomes) - score.marked - score.unmarked
     parts = [
         page.say("score", right=score.right, asked=num_closed) if num_closed else "",
-        page.say("open_points", points=score.points, most=score.most_points) if score.marked else "",
+        page.say("open_points", reached=points_of(page, score.points, score.most_points)) if score.marked else "",
         page.say("num_skipped", count=score.skipped) if score.skipped else "",
         page.say("num_unmarked", count=score.unmarked) if score.unmarked else "",
         page.say("num_left", count=score.not_asked) if score.not_asked else "",

@@ -285,3 +285,39 @@ def test_scores_are_shares() -> None:
     quiz = asking()
     assert reply(quiz, right_letters(quiz)).last.score == 1.0
     assert reply(quiz, wrong_letter(quiz)).last.score == 0.0 == reply(quiz, "s").last.score
+
+
+# --- an answer in words is not lost -------------------------------------------------------------------------
+
+
+def test_leaving_a_written_answer_takes_the_command_twice() -> None:
+    quiz = reply(asking(("topic/open",)), "one")
+    once = reply(quiz, "q")
+    assert (once.phase, once.turn, once.written) == ("asking", "leaving", ("one",))
+    assert reply(once, "quit").phase == "over" and reply(once, "q").outcomes == ()
+    assert reply(once, "").phase == "marking" == end(once).phase
+    on = reply(once, "two")
+    assert (on.turn, on.written) == (None, ("one", "two")) and reply(on, "q").turn == "leaving"
+    assert reply(reply(once, "?"), "q").phase == "asking"
+    assert reply(asking(("topic/open",)), "q").phase == "over"
+
+
+@pytest.mark.parametrize("asks_confidence", [True, False])
+def test_back_from_the_points_or_the_confidence_to_the_answer(asks_confidence: bool) -> None:
+    quiz = reply(reply(asking(("topic/open",), asks_confidence=asks_confidence), "one"), "")
+    back = reply(quiz, "u")
+    assert (back.phase, back.turn, back.written) == ("asking", "back", ("one",))
+    assert reply(back, "?").turn is None
+    choice_back = reply(reply(asking(asks_confidence=True), "a"), "u")
+    assert (choice_back.phase, choice_back.turn) == ("asking", None)
+
+
+@pytest.mark.parametrize("lines", [["", "y", "y", "n", "n"], ["s"]])
+def test_an_answer_in_words_that_is_taken_back_keeps_its_words(lines: list[str]) -> None:
+    quiz = reply(asking(("topic/open", "topic/choice")), "one")
+    for line in lines:
+        quiz = reply(quiz, line)
+    assert quiz.last.written == ("one",)
+    back = reply(quiz, "u")
+    assert (back.phase, back.turn, back.written, back.outcomes) == ("asking", "back", ("one",), ())
+    assert present(go_on(quiz), draw(choice(), 1)).written == ()

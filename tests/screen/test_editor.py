@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 from pathlib import Path
 
@@ -47,3 +48,16 @@ def test_visual_comes_before_editor(tmp_path: Path) -> None:
 def test_an_editor_that_does_not_work_is_said(command: str, message: str) -> None:
     with pytest.raises(KitError, match=message):
         edit("text", {"EDITOR": command})
+
+
+def test_ctrl_c_is_the_editor_s_alone(tmp_path: Path) -> None:
+    """It goes to both; an editor that ends of it leaves the answer as it was, and one that goes on is waited for."""
+    both = "import os, signal; os.kill(os.getppid(), signal.SIGINT)"
+    stays = f"{both}; signal.signal(signal.SIGINT, lambda *_: None); os.kill(os.getpid(), signal.SIGINT)"
+    assert edit("text", {"EDITOR": editor(tmp_path, f"{stays}; path.write_text('on')")}) == "on"
+    ends = f"{both}; signal.signal(signal.SIGINT, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGINT)"
+    with pytest.raises(KitError, match="was ended by signal 2; nothing was taken over"):
+        edit("text", {"EDITOR": editor(tmp_path, ends)})
+    inherited = "import signal; path.write_text(str(signal.getsignal(signal.SIGINT) is signal.default_int_handler))"
+    assert edit("text", {"EDITOR": editor(tmp_path, inherited)}) == "True"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

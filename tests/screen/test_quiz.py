@@ -84,8 +84,18 @@ def test_a_wrong_number_says_what_was_mistaken(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("abc", "不计分：请带单位，例如 12 GB、11.2 GiB 或 1.2e10 B"),
-        ("5", "不计分：请带单位，例如 12 GB、11.2 GiB 或 1.2e10 B"),
+        ("abc", "不计分：'abc' 不是数；请带单位，例如 12 GB、11.2 GiB 或 1.2e10 B"),
+        ("5", "不计分：5 没有单位；请带单位，例如 12 GB、11.2 GiB 或 1.2e10 B"),
+        ("1/0 GB", "不计分：'1/0 GB' 中除数为零"),
+        ("9**9**9 B", "'9**9**9 B' 太大了"),
+        ("12 ms", "'12 ms' 的单位是 ms，与题目要求的量不同；请带单位"),
+        ("12,5 GB", "'12,5 GB' 不是数；逗号只能作千位分隔"),
+        ("5 apples", "'5 apples' 中的单位 'apples' 无法识别；这里可用：B, KB"),
+        ("5 Gb", "'Gb' 可能是 bit，也可能是字节：请写 Gbit、GB（1000 进制）或 GiB（1024 进制）"),
+        ("5 G", "'G' 可能是 1000 进制，也可能是 1024 进制"),
+        ("96 Gbit", "'96 Gbit' 的单位是 bit，而题目问的是字节"),
+        ("12 GB (5 GiB)", "写了两个量，但二者并不相等"),
+        ("1e", "缺少指数，应写成 1e9 这样"),
         ("12 GiB", "单位换成 GB 就对了，而你写的是 GiB"),
         ("96 GB", "是正确答案的 8 倍：把 bit 当成了字节"),
         ("1.5 GB", "是正确答案的 1/8"),
@@ -94,7 +104,7 @@ def test_a_wrong_number_says_what_was_mistaken(monkeypatch: pytest.MonkeyPatch) 
 def test_what_is_wrong_with_a_number_is_said_in_chinese(monkeypatch: pytest.MonkeyPatch, typed: str, said: str) -> None:
     _, shown = played(monkeypatch, ["s", "s", typed], "zh")
     assert "".join(said.split()) in "".join(shown.split())
-    assert not any(text in shown for text in ("is not a number", "of what?", "and you wrote", "times too"))
+    assert not any(text in shown for text in ("is not", "of what?", "and you wrote", "times too", "question asks"))
 
 
 def test_a_skipped_question_is_answered_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +118,7 @@ def test_all_of_it_is_chinese_in_chinese(monkeypatch: pytest.MonkeyPatch) -> Non
     for text in (
         "第 1/3 题",
         "提示 1/2",
-        "这不是有效的答案，不计分：可以用字母 a 到 c，或数字 1 到 3",
+        "这不是有效的答案，不计分：没有选项 '9'；可以用字母",
         "正确",
         "解析",
         "面试官可能追问",
@@ -155,7 +165,7 @@ def test_an_order_is_told_first_to_last(monkeypatch: pytest.MonkeyPatch) -> None
     assert f"Right answer: {', '.join(in_order)}\nIn their place: 2 of 4\n" in shown
     assert "\n".join(["Right order", *(f"  {letter}  item {n}" for n, letter in enumerate(in_order))]) in shown
     _, shown = played(monkeypatch, ["a b", "s"], "zh", plan=plan)
-    assert "不计分：字母 a 到 d 各写一次，按先后顺序" in shown
+    assert "不计分：漏了 c, d；每一项都要写一次" in shown
 
 
 def test_an_answer_in_words_is_marked_by_its_writer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,8 +197,9 @@ def test_an_answer_in_words_may_be_skipped_left_or_empty(monkeypatch: pytest.Mon
     quiz, shown = played(monkeypatch, ["", "?", "s"], plan=("topic/open",))
     assert quiz.score().skipped == 1 and "first hint" in shown
     assert "the model answer" in shown and "  - point 3 (4)" in shown
-    quiz, shown = played(monkeypatch, ["Some words", "q"], plan=("topic/open",))
+    quiz, shown = played(monkeypatch, ["Some words", "q", "q"], plan=("topic/open",))
     assert quiz.score().not_asked == 1 and "model answer" not in shown
+    assert shown.count("Your answer is not marked yet. Enter: its points, q: leave") == 1
     quiz, shown = played(monkeypatch, ["", ""], plan=("topic/open",))
     assert quiz.score().not_asked == 1 and "model answer" not in shown
 
@@ -230,3 +241,26 @@ def test_an_editor_that_fails_leaves_the_answer_to_be_typed(monkeypatch: pytest.
         quiz, shown = played(monkeypatch, ["e", "words", "", "y", "y", "y", "y"], plan=("topic/open",))
         assert message in shown.split("> e\n")[1].split("> words")[0]
         assert quiz.score().points == 10
+
+
+def test_a_written_answer_is_not_left_by_one_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = ("topic/open",)
+    quiz, shown = played(monkeypatch, ["words", "q", "", "y", "y", "y", "y"], plan=plan)
+    assert quiz.score().points == 10
+    quiz, shown = played(monkeypatch, ["words", "q", "more", "q", "b", "q"], plan=plan)
+    assert quiz.score().unmarked == 1 and quiz.last.written == ("words", "more")  # the input ended there
+    assert shown.count("not marked yet") == 3
+    _, shown = played(monkeypatch, ["回答", "q", "q"], "zh", plan=plan)
+    assert "你的回答还没有评分。回车：对照要点评分，q：放弃并退出" in "".join(shown.split("\n"))
+
+
+def test_an_editor_s_failure_is_said_in_the_page_s_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    for command, said in (
+        ("", "环境变量 VISUAL 和 EDITOR 都没有指定编辑器"),
+        ("false", "'false' 以退出码 1 结束"),
+        ("none-of-that-name", "无法启动 'none-of-that-name'"),
+    ):
+        monkeypatch.setenv("EDITOR", command)
+        _, shown = played(monkeypatch, ["回答", "e"], "zh", plan=("topic/open",))
+        assert said in shown

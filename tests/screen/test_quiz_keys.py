@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kit.practice.quiz import Quiz, begin
-from kit.screen.quiz import play, show_nothing_to_ask, show_score
+from kit.practice.quiz import Quiz, begin, present, reply
+from kit.screen.quiz import play, points_of, show_nothing_to_ask, show_score, show_way_on
 from kit.screen.words import Language
 from tests.screen.pages import page, text_of
 from tests.screen.test_quiz import drawn, right
@@ -109,3 +109,86 @@ def test_nothing_to_ask_is_said() -> None:
             out = page(language)  # type: ignore[arg-type]
             show_nothing_to_ask(out, wanted)  # type: ignore[arg-type]
             assert text in text_of(out)
+
+
+def test_back_at_an_answer_in_words_it_is_shown_with_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = "e editor, ? hint, s skip, q quit, u undo, b bookmark"
+    for language, said in (("en", "Back to your answer:"), ("zh", "回到你的回答：")):
+        for asks_confidence, lines in (
+            (False, ["one", "", "u"]),
+            (True, ["one", "", "u"]),
+            (True, ["one", "", "9", "u"]),
+        ):
+            quiz, shown, _ = played(
+                monkeypatch, [*lines, "two"], language, ("topic/open",), asks_confidence=asks_confidence  # type: ignore[arg-type]
+            )  # fmt: skip
+            after = shown.split("> u\n")[1].split("> two")[0]
+            assert after.startswith(f"{said}\n  one\n"), after
+            assert language == "zh" or keys in " ".join(after.split())
+            assert quiz.last.written == ("one", "two")
+
+
+def test_an_answer_in_words_that_is_taken_back_is_still_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    for end in (["", "y", "y", "y", "y"], ["s"]):
+        quiz, shown, _ = played(monkeypatch, ["one", *end, "u", "two"], plan=("topic/open", "topic/choice"))
+        again = shown.split("> u\n")[1]
+        assert "Question 1 of 2" in again and "Back to your answer:\n  one\n" in again
+        assert quiz.outcomes[0].written == ("one", "two")
+
+
+def test_keys_are_named_where_they_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def keys(plan: str, lines: Sequence[str] = (), language: Language = "en", **options: Any) -> str:
+        _, shown, _ = played(monkeypatch, lines, language, (plan, "topic/number"), **options)
+        return " ".join(shown.split())
+
+    assert keys("topic/choice").endswith(
+        "One letter; ? hint, s skip, q quit, bookmark (the word) to mark it > No question was answered."
+    )
+    assert "A number; ? hint, s skip, q quit, b bookmark " in keys("topic/number")
+    assert "A number; ? hint, s skip, q quit, u undo, b bookmark " in keys("topic/choice", ["s"])
+    assert "bookmark" not in keys("topic/choice", ["s"], bookmarks=None)
+    assert "y yes, n no, u undo, q quit" in keys("topic/open", ["words", ""])
+    assert "u 撤销，b 收藏" in keys("topic/choice", ["s"], "zh")
+
+
+@pytest.mark.parametrize(("line", "said"), [("b", "Bookmarked."), ("bookmark", "Bookmarked.")])
+def test_what_is_waited_for_is_shown_again_after_a_bookmark(
+    monkeypatch: pytest.MonkeyPatch, line: str, said: str
+) -> None:
+    for lines, wanted, asks in (
+        (["words", ""], "Did your answer say it? y yes, n no, u undo, q quit", False),
+        (["words", ""], "How sure are you, in percent? Enter: no answer", True),
+    ):
+        _, shown, _ = played(monkeypatch, [*lines, line], plan=("topic/open",), asks_confidence=asks)
+        assert f"> {line}\n{said}\n{wanted}\n" in shown
+
+
+def test_the_line_after_a_verdict_says_what_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = next(letter for letter in "abc" if letter != right("topic/choice"))
+    for language, ends in (
+        (
+            "en",
+            {
+                wrong: f"Wrong; right is {right('topic/choice')}. Enter",
+                right("topic/choice"): "Right: ",
+                "s": "Skipped. ",
+            },
+        ),
+        (
+            "zh",
+            {
+                wrong: f"错误；正确答案是 {right('topic/choice')}。回车",
+                right("topic/choice"): "正确：",
+                "s": "已跳过。",
+            },
+        ),
+    ):
+        for line, said in ends.items():
+            out = page(language)  # type: ignore[arg-type]
+            show_way_on(out, reply(present(begin(CHOICE), drawn(CHOICE[0])), line))
+            assert text_of(out).startswith(said)
+
+
+def test_one_point_is_one_point() -> None:
+    out = page()
+    assert (points_of(out, 0, 1), points_of(out, 1, 2)) == ("0 of 1 point", "1 of 2 points")

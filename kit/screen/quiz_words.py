@@ -1,0 +1,157 @@
+"""What the screens of a quiz say, in both languages, and in Chinese why an answer was not taken."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
+    "question_of": {"en": "Question {number} of {count}", "zh": "第 {number}/{count} 题"},
+    "ask_choice": {"en": "One letter; ? hint, s skip, q quit", "zh": "输入一个字母；? 提示，s 跳过，q 退出"},
+    "ask_multi": {
+        "en": "Every right letter, as in: a c; ? hint, s skip, q quit",
+        "zh": "输入所有正确选项的字母，例如 a c；? 提示，s 跳过，q 退出",
+    },
+    "ask_number": {"en": "A number; ? hint, s skip, q quit", "zh": "输入数值；? 提示，s 跳过，q 退出"},
+    "ask_predict": {"en": "One letter; ? hint, s skip, q quit", "zh": "输入一个字母；? 提示，s 跳过，q 退出"},
+    "ask_order": {
+        "en": "Every letter, first to last, as in: b a d c; ? hint, s skip, q quit",
+        "zh": "按先后顺序输入所有字母，例如 b a d c；? 提示，s 跳过，q 退出",
+    },
+    "ask_open": {
+        "en": "Your answer in words, an empty line ends it; e editor, ? hint, s skip, q quit",
+        "zh": "用自己的话作答，空行结束；e 用编辑器，? 提示，s 跳过，q 退出",
+    },
+    "ask_point": {
+        "en": "Did your answer say it? y yes, n no, u undo, q quit",
+        "zh": "你的回答提到了吗？y 是，n 否，u 撤销，q 退出",
+    },
+    "compare": {
+        "en": "Hold your answer against each of {count} points.",
+        "zh": "对照以下 {count} 个要点，给自己的回答评分。",
+    },
+    "rubric": {"en": "Points of a whole answer", "zh": "完整回答的要点"},
+    "weight": {"en": "({weight})", "zh": "（{weight} 分）"},
+    "in_place": {"en": "In their place: {placed} of {count}", "zh": "位置正确：{placed}/{count}"},
+    "right_order": {"en": "Right order", "zh": "正确顺序"},
+    "on_ranks": {
+        "en": "Every rank runs it; world size {count}.",
+        "zh": "每个 rank 都运行这段程序，world size 为 {count}。",
+    },
+    "happens_prints": {"en": "What it prints, in the order of ranks", "zh": "实际输出（按 rank 顺序）"},
+    "happens_hangs": {"en": "It hangs, and the diagnosis says", "zh": "程序会卡住，诊断信息中有"},
+    "happens_raises": {"en": "It raises, and the error says", "zh": "程序会抛出异常，报错信息中有"},
+    "happens_race": {"en": "It has a race, and the diagnosis says", "zh": "程序存在数据竞争，诊断信息中有"},
+    "happens_mismatch": {
+        "en": "Ranks do not fit together, and the diagnosis says",
+        "zh": "各 rank 的操作不匹配，诊断信息中有",
+    },
+    "key_undo": {"en": "u undo", "zh": "u 撤销"},
+    "key_bookmark": {"en": "b bookmark", "zh": "b 收藏"},
+    "key_bookmark_in_full": {"en": "bookmark (the word) to mark it", "zh": "bookmark（整个词）收藏"},
+    "back": {"en": "Back to your answer:", "zh": "回到你的回答："},
+    "leaving": {
+        "en": "Your answer is not marked yet. Enter: its points, q: leave without it; or write on",
+        "zh": "你的回答还没有评分。回车：对照要点评分，q：放弃并退出；也可以接着写",
+    },
+    "right_is": {"en": "{verdict}; right is {answer}", "zh": "{verdict}；正确答案是 {answer}"},
+    "not_saved_yet": {
+        "en": "This is not saved yet; it is kept in memory and saved with the next answer. ({why})",
+        "zh": "暂时无法保存，先留在内存中，下次作答时再试。（{why}）",
+    },
+    "saved_now": {"en": "What was not saved before is saved now.", "zh": "之前未能保存的内容现已保存。"},
+    "editor_none": {
+        "en": "neither VISUAL nor EDITOR names an editor; the answer can be typed here",
+        "zh": "环境变量 VISUAL 和 EDITOR 都没有指定编辑器；可以直接在这里输入回答",
+    },
+    "editor_not_started": {"en": "{command!r} cannot be started: {why}", "zh": "无法启动 {command!r}：{why}"},
+    "editor_failed": {
+        "en": "{command!r} ended with code {code}; nothing was taken over",
+        "zh": "{command!r} 以退出码 {code} 结束，没有采用其中的内容",
+    },
+    "editor_stopped": {
+        "en": "{command!r} was ended by signal {signal}; nothing was taken over",
+        "zh": "{command!r} 被信号 {signal} 终止，没有采用其中的内容",
+    },
+    "ask_next": {
+        "en": "Enter: next question, b: bookmark, u: undo, q: quit",
+        "zh": "回车：下一题，b：收藏，u：撤销，q：退出",
+    },
+    "ask_end": {"en": "Enter: the score, b: bookmark, u: undo", "zh": "回车：看成绩，b：收藏，u：撤销"},
+    "not_taken": {"en": "That is no answer, and does not count: {why}", "zh": "这不是有效的答案，不计分：{why}"},
+    "slip_unit": {"en": "right in {}, and you wrote {}", "zh": "单位换成 {} 就对了，而你写的是 {}"},
+    "slip_bits": {"en": "8 times too large: bits for bytes", "zh": "是正确答案的 8 倍：把 bit 当成了字节"},
+    "slip_bytes": {
+        "en": "8 times too small: divided by 8 as if bytes were bits",
+        "zh": "是正确答案的 1/8：把字节当成 bit，多除了一个 8",
+    },
+    "ask_confidence": {
+        "en": "How sure are you, in percent? Enter: no answer",
+        "zh": "有多大把握（百分比）？回车：不填",
+    },
+    "bookmarked": {"en": "Bookmarked.", "zh": "已收藏。"},
+    "unbookmarked": {"en": "No longer bookmarked.", "zh": "已取消收藏。"},
+    "keeps_none": {"en": "With --no-save no bookmark is kept.", "zh": "使用 --no-save 时不保存收藏。"},
+    "nothing_to_undo": {"en": "There is nothing to undo.", "zh": "没有可以撤销的作答。"},
+    "line_gone": {"en": "The last line is gone.", "zh": "已删除上一行。"},
+    "nothing_due": {
+        "en": "Nothing is due today. Something new: --new 5",
+        "zh": "今天没有到期的题目。学习新题：--new 5",
+    },
+    "nothing_new": {"en": "All of these were answered before.", "zh": "这些题目都已经做过。"},
+    "nothing_bookmarked": {"en": "None of these is bookmarked.", "zh": "这些题目都没有收藏。"},
+    "accepted_point": {"en": "y or n", "zh": "请输入 y 或 n"},
+    "no_more_hints": {"en": "There are no more hints.", "zh": "没有更多提示了。"},
+    "right": {"en": "Right", "zh": "正确"},
+    "wrong": {"en": "Wrong", "zh": "错误"},
+    "marked": {"en": "Marked", "zh": "已评分"},
+    "unmarked": {"en": "Not marked", "zh": "未评分"},
+    "skipped": {"en": "Skipped", "zh": "已跳过"},
+    "points_of": {"en": "{points} of {most} points", "zh": "{points}/{most} 分"},
+    "points_of_one": {"en": "{points} of {most} point", "zh": "{points}/{most} 分"},
+    "open_points": {"en": "answers in words: {reached}", "zh": "问答题 {reached}"},
+    "your_answer": {"en": "Your answer: {given}", "zh": "你的答案：{given}"},
+    "right_answer": {"en": "Right answer: {answer}", "zh": "正确答案：{answer}"},
+    "within": {"en": " (accepted within {percent}%)", "zh": "（误差 {percent}% 以内算对）"},
+    "option_right": {"en": "Right. ", "zh": "对。"},
+    "option_wrong": {"en": "Wrong. ", "zh": "错。"},
+    "colon": {"en": ": ", "zh": "："},
+    "stop": {"en": ". ", "zh": "。"},
+    "comma": {"en": ", ", "zh": "，"},
+    "score": {"en": "{right} of {asked} right", "zh": "答对 {right}/{asked} 题"},
+    "num_skipped": {"en": "{count} skipped", "zh": "跳过 {count} 题"},
+    "num_unmarked": {"en": "{count} not marked", "zh": "未评分 {count} 题"},
+    "num_left": {"en": "{count} not asked", "zh": "未作答 {count} 题"},
+    "num_hints": {"en": "hints used: {count}", "zh": "用了 {count} 条提示"},
+    "nothing_asked": {"en": "No question was answered.", "zh": "没有作答任何题目。"},
+    "again": {"en": "The same questions again: --seed {seed}", "zh": "重做同样的题目：--seed {seed}"},
+    "num_questions": {"en": "questions: {count}", "zh": "共 {count} 题"},
+}
+
+# By the code of a kit.bank.refusal.Reason, whose English is the error itself. {wanted} is how an answer is written.
+REASONS_ZH = {
+    "no_number": "没有答案；{wanted}",
+    "not_a_number": "{typed} 不是数；{wanted}",
+    "comma": "{typed} 不是数；逗号只能作千位分隔，例如 1,536，小数请用小数点",
+    "no_exponent": "{typed!r} 缺少指数，应写成 {number}e9 这样",
+    "two_figures": "{typed!r} 写了两个量，但二者并不相等",
+    "divides_by_zero": "{typed!r} 中除数为零",
+    "too_large": "{typed} 太大了",
+    "unknown_unit": "{typed} 中的单位 {written!r} 无法识别；这里可用：{known}",
+    "bits_or_bytes": "{written!r} 可能是 bit，也可能是字节："
+    "请写 {letter}bit、{letter}B（1000 进制）或 {letter}iB（1024 进制）",
+    "thousand_or_1024": "{written!r} 可能是 1000 进制，也可能是 1024 进制：请写完整的单位，如 {letter}B 或 {letter}iB",
+    "bare_prefix": "{typed} 可能是 1000 进制，也可能是 1024 进制：若是 1000 进制，请写 {meant}",
+    "in_bits": "{typed} 的单位是 bit，而题目问的是字节；8 bit 为 1 字节",
+    "in_bytes": "{typed} 的单位是字节，而题目问的是 bit；8 bit 为 1 字节",
+    "wrong_dimension": "{typed} 的单位是 {found}，与题目要求的量不同；{wanted}",
+    "fraction_or_percent": "{typed} 作为小数等于 {percent}：如果就是这个值，请写 {percent}；"
+    "如果是百分数，请写 {typed}%",
+    "of_what": "{typed} 没有单位；{wanted}",
+    "several": "选了 {count} 项，而正确答案只有一项",
+    "leaves_out": "漏了 {missing}；每一项都要写一次，按先后顺序",
+    "no_option_named": "没有答案；可以用字母 a 到 {last}，或数字 1 到 {count}",
+    "no_option": "没有选项 {sign!r}；可以用字母 a 到 {last}，或数字 1 到 {count}",
+    "twice": "{sign!r} 写了两次",
+    "yes_or_no": "请输入 y 或 n",
+    "confidence": "请输入 0 到 100 的整数",
+}
