@@ -56,7 +56,10 @@ class HuntOptions:
 
 def hunt(options: HuntOptions) -> int:
     """Returns the exit code: guessing wrong is no failure."""
+    from kit.grading.choices import require_choices
+
     options.check()
+    require_choices(options.seed, "switchboard")
     language = chosen_language(options.lang)
     bank = find_bank(options.bank)
     seed = secrets.randbelow(SEEDS) if options.seed is None else options.seed
@@ -107,12 +110,13 @@ def ask(page: Page, bank: Bank, header: Header, prey: Hunted, seed: int, options
     with open_progress(page.language) if options.is_saved else contextlib.nullcontext() as store:
         since = Stopwatch()
         screen.show_candidate(page, prey, header, f"shardkit show {header.id}{options.bank_option}")
-        state = screen.guess_all(page, Hunt(prey))
+        why_not_run = reason_not_to_run(options)
+        state = screen.guess_all(page, Hunt(prey, is_line_only=bool(why_not_run)))
         if state.wants_file:
             write_file(page, prey, Path("."), options)
         if state.phase == "over":
             return PASSED
-        result, note = run(page, bank, prey, seed, options)
+        result = run(page, bank, prey, seed) if not why_not_run else None
         state = finish(state, seen(result), is_run=result is not None)
         if store is not None:
             score = None if state.is_skipped else state.score
@@ -121,7 +125,7 @@ def ask(page: Page, bank: Bank, header: Header, prey: Hunted, seed: int, options
             )  # before the screen shows it
     if result is not None:
         screen.show_result(page, result)
-    screen.show_end(page, state, note=note)
+    screen.show_end(page, state, note=why_not_run)
     named = f"shardkit hunt {header.id} --mutant {prey.mutant.name}{options.bank_option}"
     page.blank()
     screen.show_commands(page, {"hunt_again": f"{named} --seed {seed}"})
@@ -147,21 +151,23 @@ def seen(result: GradeResult | None) -> Seen | None:
 # -- the run ----------------------------------------------------------------------------------------------------------
 
 
-def run(page: Page, bank: Bank, prey: Hunted, seed: int, options: HuntOptions) -> tuple[GradeResult | None, str]:
-    """The grade; where there is none, the phrase that says why."""
+def reason_not_to_run(options: HuntOptions) -> str:
+    """The phrase that says it, or nothing."""
     from importlib.util import find_spec
 
+    if not options.is_run:
+        return "hunt_not_run"
+    return "hunt_no_torch" if find_spec("torch") is None else ""
+
+
+def run(page: Page, bank: Bank, prey: Hunted, seed: int) -> GradeResult:
     from kit.screen.hunt import show_running
 
-    if not options.is_run:
-        return None, "hunt_not_run"
-    if find_spec("torch") is None:
-        return None, "hunt_no_torch"
     show_running(page)
     with tempfile.TemporaryDirectory(prefix="shardkit-") as folder:
         path = Path(folder, file_name(prey))
         path.write_text(prey.text, encoding="utf-8")
-        return replace(graded(bank, prey.question_id, path, seed), solution=path.name), ""
+        return replace(graded(bank, prey.question_id, path, seed), solution=path.name)
 
 
 def graded(bank: Bank, question_id: str, path: Path, seed: int) -> GradeResult:

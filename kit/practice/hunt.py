@@ -63,10 +63,12 @@ class Hunt:
     """line, symptom, rank, ratio: that guess is asked for. guessed: nothing more is asked, and the file is to be run;
     `finish` then takes what was seen. told: all is on the screen. over: nothing more is taken.
 
-    wants_file: the learner would rather put the file right. is_seen: it was run; `seen` is None where it came through.
+    is_line_only: the file will not be run, so that there is nothing else to guess.
+    wants_file: the learner would rather put the file right. is_run: it was run; `seen` is None where it came through.
     """
 
     hunted: Hunted
+    is_line_only: bool = False
     phase: Phase = "line"
     guess: Guess = Guess()
     num_hints: int = 0
@@ -82,6 +84,8 @@ class Hunt:
         return tuple(Points(part, self.got(part), POINTS[part]) for part in asked)
 
     def asked_parts(self) -> tuple[Part, ...]:
+        if self.is_line_only:
+            return ("line",)
         if "symptom" not in self.guess.given:
             return ("line", "symptom")
         return ("line", "symptom", *after_symptom(self.guess.symptom))

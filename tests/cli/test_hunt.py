@@ -137,14 +137,15 @@ def test_the_same_seed_is_the_same_hunt_and_the_diagnosis_has_the_lines_that_are
 
 
 def test_without_a_run_the_line_alone_counts(shardkit: Shardkit, toy: Path) -> None:
-    ended = shardkit("hunt", "toy/mean", "--mutant", "summed", "--bank", toy, "--no-run", stdin="1\nvalues\n0\nn\n")
+    ended = shardkit("hunt", "toy/mean", "--mutant", "summed", "--bank", toy, "--no-run", stdin="1\n")
     assert "It was not run, so the line alone counts." in ended.stdout and "0 of 3 points" in ended.stdout
     assert "First cause" not in ended.stdout
+    assert ended.stdout.count("\n> ") == 1 and "What shows first" not in ended.stdout
     (review,) = kept()
     assert review.score == 0 and review.verdict == "marked"
 
 
-def test_without_torch_all_is_asked_and_the_line_counts(tmp_path: Path, toy: Path) -> None:
+def test_without_torch_the_line_alone_is_asked_for(tmp_path: Path, toy: Path) -> None:
     """A module finder that knows no torch, as where it is not installed; importing it would end the process."""
     (tmp_path / "sitecustomize.py").write_text(
         "import importlib.util as u, sys\n"
@@ -155,11 +156,12 @@ def test_without_torch_all_is_asked_and_the_line_counts(tmp_path: Path, toy: Pat
     )
     ended = subprocess.run(
         [sys.executable, "-m", "kit", "hunt", "toy/mean", "--mutant", "summed", "--bank", str(toy), "--no-save"],
-        input="1\ne\n0\nn\n", capture_output=True, text=True, cwd=tmp_path, timeout=60,
+        input="1\n", capture_output=True, text=True, cwd=tmp_path, timeout=60,
         env=environment(PYTHONPATH=f"{tmp_path}:{ROOT}"),
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     assert "torch is not installed" in ended.stdout and "0 of 3 points" in ended.stdout
+    assert "What shows first" not in ended.stdout
 
 
 def test_the_file_is_written_to_be_put_right_and_never_over_another(shardkit: Shardkit, toy: Path) -> None:
@@ -196,6 +198,8 @@ def test_leaving_keeps_nothing_and_fix_can_be_typed_at_once(start: Start, toy: P
         (("--mutant", "summed"), "--mutant names a wrong answer to one question"),
         (("toy/mean", "--topic", "toy"), "with an ID there is nothing to draw"),
         (("--topic", "tooy"), "no topic 'tooy'"),
+        (("toy/mean", "--seed", "99999999999999999999999"), "is not a whole number from 0 to"),
+        (("toy/mean", "--seed", "-1"), "seed -1 is not a whole number from 0 to"),
     ],
 )
 def test_what_makes_no_sense_is_said(shardkit: Shardkit, toy: Path, arguments: tuple[str, ...], message: str) -> None:
