@@ -8,11 +8,13 @@ import io
 import random
 import re
 import tokenize
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from kit.bank.layout import Bank
-from kit.bank.mutants import apply, find_mutant, read_mutants, read_reference
+from kit.bank.mutants import apply, find_mutant, first_line, read_mutants, read_reference, replaced
+from kit.errors import KitError
 
 if TYPE_CHECKING:
     from kit.bank.schema import Mutant
@@ -45,7 +47,8 @@ class Hunted:
     """A wrong answer to `question_id`. `text` is the whole file, its first line names the question.
 
     lines: every line of it that is a right answer to "which line is wrong?".
-    function: the innermost one that holds the first of them that stands in any; else empty.
+    first: of those that an edit touches, to which the hints lead.
+    function: the innermost one that holds one of these, the first that stands in any; else empty.
     """
 
     question_id: str
@@ -53,6 +56,7 @@ class Hunted:
     text: str
     changes: tuple[Change, ...]
     lines: frozenset[int]
+    first: int
     function: str
 
     @property
@@ -62,9 +66,8 @@ class Hunted:
     @property
     def surroundings(self) -> tuple[int, int]:
         """First and last of a few lines that hold the first wrong one, which may stand anywhere among them."""
-        first = min(self.lines)
-        shift = random.Random(self.mutant.name).randrange(NEAR + 1)
-        return max(first - shift, 1), min(first - shift + 2 * NEAR, self.num_lines)
+        start = self.first - random.Random(self.mutant.name).randrange(NEAR + 1)
+        return max(start, 1), min(start + 2 * NEAR, self.num_lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +93,29 @@ def hunted(bank: Bank, question_id: str, name: str | None, seed: int) -> Hunted:
 
 
 def as_candidate(question_id: str, mutant: Mutant, reference: str) -> Hunted:
+    """Raises KitError where an edit does not apply, or what is `also_at` fault is no one line of the file."""
     head = f"# shardkit: {question_id}\n"
-    known = frozenset(map(docstring_of, documented(ast.parse(reference))))
-    right, text = (head + without_comments(each, known) for each in (reference, apply(mutant, reference)))
-    changes = tuple(changes_between(text, right))
-    lines = wrong_lines(text, changes)
-    functions = (function_at(text, line) for line in sorted(lines))
-    return Hunted(question_id, mutant, text, changes, lines, next(filter(None, functions), ""))
+    docstrings = docstrings_in(reference)
+    asides = mutant.model_copy(update={"edits": tuple(edit for edit in mutant.edits if edit.aside)})
+    sources = apply(mutant, reference), reference, replaced(asides, reference)
+    text, right, beside = (head + without_comments(each, docstrings) for each in sources)
+    where = f"mutant {mutant.name!r}: also_at"
+    also = (lines_with(what, text, f"{where}[{index}]") for index, what in enumerate(mutant.also_at))
+    edited = whole_statements(text, wrong_lines(text, changes_between(text, beside)))
+    lines = edited | whole_statements(text, set[int]().union(*also))
+    functions = (function_at(text, line) for line in sorted(edited))
+    function = next(filter(None, functions), "")
+    return Hunted(question_id, mutant, text, tuple(changes_between(text, right)), lines, min(edited), function)
 
 
 # -- what is left out -------------------------------------------------------------------------------------------------
 
 
-def without_comments(source: str, known: frozenset[str] | None = None) -> str:
+def without_comments(source: str, docstrings: Mapping[str, str] | None = None) -> str:
     """The same program without comments; of the module's docstring, which explains the answer, the first line stays.
 
-    known: docstrings that say nothing of a mistake; others go, and None lets all stay.
+    docstrings: of the reference, by qualified name; they stand where they stand there, whatever the source says or
+    leaves out, and there are no others. None lets all stay.
     """
     lines = source.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -113,25 +123,48 @@ def without_comments(source: str, known: frozenset[str] | None = None) -> str:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column].rstrip() or GONE
     tree = ast.parse(source)
-    for node in documented(tree):
-        first, rows = node.body[0], slice(node.body[0].lineno - 1, node.body[0].end_lineno)
-        others = [GONE] * (len(lines[rows]) - 1)
-        if isinstance(node, ast.Module):
-            lines[rows] = [short_docstring(node), *others]
-        elif known is not None and docstring_of(node) not in known:
-            lines[rows] = [GONE if node.body[1:] else " " * first.col_offset + "pass", *others]
+    own = docstrings_in(source)
+    for name, node in named_parts(tree):
+        if not node.body or (not isinstance(node, ast.Module) and node.body[0].lineno == node.lineno):
+            continue
+        first = node.body[0]
+        shown = (own if docstrings is None else docstrings).get(name)
+        if not is_docstring(first):
+            if shown is not None:
+                row = first_line_of(first) - 1
+                lines[row] = f"{' ' * first.col_offset}{shown}\n{lines[row]}"
+            continue
+        rows = slice(first.lineno - 1, first.end_lineno)
+        if shown is None:
+            shown = GONE if node.body[1:] else "pass"
+        lines[rows] = [shown if shown == GONE else " " * first.col_offset + shown, *[GONE] * (len(lines[rows]) - 1)]
     text = "\n".join(line.rstrip() for line in lines if line != GONE) + "\n"
     return BLANK_LINES.sub("\n\n\n", text.lstrip("\n"))
 
 
-def documented(tree: ast.Module) -> list[Documented]:
-    """What has a docstring in `tree`."""
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    return [node for node in ast.walk(tree) if isinstance(node, kinds) and node.body and is_docstring(node.body[0])]
+def docstrings_in(source: str) -> dict[str, str]:
+    """Qualified name -> the literal as it stands there; of the module's the first line alone."""
+    tree = ast.parse(source)
+    found = {}
+    for name, node in named_parts(tree):
+        if node.body and is_docstring(node.body[0]):
+            literal = ast.get_source_segment(source, node.body[0]) or ""
+            found[name] = short_docstring(node) if isinstance(node, ast.Module) else literal
+    return found
 
 
-def docstring_of(node: Documented) -> str:
-    return ast.get_docstring(node) or ""
+def named_parts(tree: ast.Module) -> Iterator[tuple[str, Documented]]:
+    """The module under an empty name, then every class and function: `CopyToRanks.forward`."""
+    open_nodes: list[tuple[str, ast.AST]] = [("", tree)]
+    while open_nodes:
+        name, node = open_nodes.pop()
+        if isinstance(node, Documented):
+            yield name, node
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                open_nodes.append((f"{name}.{child.name}".lstrip("."), child))
+            else:
+                open_nodes.append((name, child))
 
 
 def is_docstring(node: ast.stmt) -> bool:
@@ -140,7 +173,7 @@ def is_docstring(node: ast.stmt) -> bool:
 
 def short_docstring(module: Documented) -> str:
     """Its first line as a literal."""
-    line = docstring_of(module).partition("\n")[0]
+    line = (ast.get_docstring(module) or "").partition("\n")[0]
     return f'"""{line}"""' if '"' not in line and "\\" not in line else repr(line)
 
 
@@ -157,21 +190,37 @@ def changes_between(text: str, right: str) -> list[Change]:
     return changes
 
 
-def wrong_lines(text: str, changes: tuple[Change, ...]) -> frozenset[int]:
-    """Changed lines with the rest of their statements, and both neighbours of what is missing."""
+def wrong_lines(text: str, changes: list[Change]) -> set[int]:
+    """Changed lines, and both neighbours of what is missing."""
     lines = text.splitlines()
     solid = code_lines(text)
     found: set[int] = set()
     for change in changes:
         here = range(change.start, change.start + len(change.shown))
         touched = {number for number in here if lines[number - 1].strip()}
-        if len(change.shown) < len(change.right):  # something is missing after what is shown, if not in its place
-            before = [number for number in solid if number < change.start + len(change.shown)]
-            after = [number for number in solid if number >= change.start + len(change.shown)]
+        if not touched:  # something is missing here
+            before = [number for number in solid if number < change.start]
+            after = [number for number in solid if number >= change.start]
             touched |= {*before[-1:], *after[:1]}
         found |= touched
-    whole = [span for span in statement_lines(text) if found & set(span)]
-    return frozenset(number for number in found.union(*whole) if lines[number - 1].strip())
+    return found
+
+
+def lines_with(what: str, text: str, where: str) -> range:
+    """The lines that it stands in. Raises KitError unless it occurs exactly once."""
+    count = text.count(what)
+    if count != 1:
+        times = f"occurs {count} times" if count else "does not occur"
+        raise KitError(f"{where} {times} in the file that `hunt` shows: {first_line(what)}")
+    start = text[: text.index(what)].count("\n") + 1
+    return range(start, start + what.rstrip("\n").count("\n") + 1)
+
+
+def whole_statements(text: str, numbers: set[int]) -> frozenset[int]:
+    """These lines with the rest of their statements."""
+    lines = text.splitlines()
+    whole = [span for span in statement_lines(text) if numbers & set(span)]
+    return frozenset(number for number in numbers.union(*whole) if lines[number - 1].strip())
 
 
 def code_lines(text: str) -> list[int]:

@@ -297,19 +297,33 @@ MODELS: dict[str, type[Question]] = {
 
 
 class Edit(Model):
+    """aside: it only goes along with the mistake, so that its lines are no answer to "which line is wrong?"."""
+
     find: Annotated[str, Field(min_length=1)]
     replace: str
+    aside: bool = False
 
 
 class Mutant(Model):
-    """A wrong answer: small edits of the reference, and exactly the checks that fail on it."""
+    """A wrong answer: small edits of the reference, and exactly the checks that fail on it.
+
+    also_at: pieces of the mutated file, each in it once, that no edit touches and that are as wrong as what one does.
+    """
 
     name: Annotated[str, Field(pattern=MUTANT_NAME)]
     bug: Annotated[str, Field(pattern=BUG_ID)] | None = None
     what: Text
     edits: Annotated[tuple[Edit, ...], Field(strict=False, min_length=1)]
+    also_at: Annotated[tuple[Line, ...], Field(strict=False)] = ()
     caught_by: Annotated[tuple[Line, ...], Field(strict=False, min_length=1)]
     says: Line | None = None
+
+    @field_validator("edits")
+    @classmethod
+    def one_edit_is_the_mistake(cls, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+        if all(edit.aside for edit in edits):
+            raise PydanticCustomError("aside", "all edits are aside; one has to be the mistake")
+        return edits
 
 
 class MutantFile(Model):

@@ -37,7 +37,7 @@ EXPECTED = {
     "model_attributes_type": "a mapping of keys",
 }
 
-OWN_RULES = {"scalar", "unit", "points", "options", "parameter", "parameters", "names", "program"}
+OWN_RULES = {"scalar", "unit", "points", "options", "parameter", "parameters", "names", "program", "aside"}
 
 
 def validate(model: type[M], document: Document, values: dict[str, Any]) -> M:

@@ -45,11 +45,18 @@ def add(tensor, other):
 '''
 
 
-def made(*edits: tuple[str, str], reference: str = REFERENCE) -> Hunted:
+def made(
+    *edits: tuple[str, str],
+    reference: str = REFERENCE,
+    asides: tuple[tuple[str, str], ...] = (),
+    also_at: tuple[str, ...] = (),
+) -> Hunted:
+    accompanying = (Edit(find=find, replace=replace, aside=True) for find, replace in asides)
     mutant = Mutant(
         name="wrong",
         what=Text(en="It is wrong.", zh="错了。"),
-        edits=tuple(Edit(find=find, replace=replace) for find, replace in edits),
+        edits=(*(Edit(find=find, replace=replace) for find, replace in edits), *accompanying),
+        also_at=also_at,
         caught_by=("test_it_adds",),
     )
     return as_candidate("sums/add", mutant, reference)
@@ -125,7 +132,8 @@ def test_the_changes_lead_back_to_the_reference_and_their_lines_are_wrong(questi
             for number in range(change.start, change.start + len(change.shown))
             if lines[number - 1].strip()
         ]
-        assert set(changed) <= shown.lines and shown.lines, shown.mutant.name
+        has_asides = any(edit.aside for edit in shown.mutant.edits)
+        assert (set(changed) <= shown.lines or has_asides) and shown.first in shown.lines, shown.mutant.name
         assert all(lines[number - 1].strip() for number in shown.lines), shown.mutant.name
         assert len(shown.lines) < len(lines) / 2, shown.mutant.name
 
@@ -178,6 +186,72 @@ def test_a_docstring_of_the_mutant_s_own_goes() -> None:
     assert "wice" not in shown.text and "Yes" not in shown.text
     assert "class Again:\n    pass\n" in shown.text and '"""Adds `other`' in shown.text
     compile(shown.text, "candidate", "exec")
+
+
+@pytest.mark.parametrize("docstring", ['    """Adds it twice."""\n', "    # Adds it twice.\n", ""])
+def test_a_docstring_that_an_edit_changes_or_drops_is_the_reference_s(docstring: str) -> None:
+    shown = made(('    """Adds `other`.  # kept"""\n', docstring), ("part.mul_(2)", "part.mul_(3)"))
+    assert '    """Adds `other`.  # kept"""\n' in shown.text and "twice" not in shown.text
+    assert [change.shown for change in shown.changes] == [("        part.mul_(3)",)]
+    assert shown.lines == {shown.first}
+
+
+def test_what_goes_along_with_the_mistake_is_shown_and_is_no_wrong_line() -> None:
+    shown = made(("part.mul_(2)", "part.mul_(3)"), asides=(("import torch\n", "import torch\n\nTHREE = 3\n"),))
+    assert [change.shown for change in shown.changes] == [("", "THREE = 3"), ("        part.mul_(3)",)]
+    assert [shown.text.splitlines()[number - 1] for number in shown.lines] == ["        part.mul_(3)"]
+
+
+def test_another_place_that_is_at_fault_is_a_right_answer_and_no_hint_leads_there() -> None:
+    shown = made(("        part.mul_(2)\n", ""), also_at=("alpha=1,\n    )",))
+    lines = shown.text.splitlines()
+    got = [lines[number - 1].strip() for number in sorted(shown.lines)]
+    assert got == ["tensor.add_(", "other,", "alpha=1,", ")", "for part in tensor:", "part.add_(1)"]
+    assert lines[shown.first - 1].strip() == "for part in tensor:"
+
+
+@pytest.mark.parametrize(("text", "how"), [("# once", "does not occur in the file"), ("part", "occurs 3 times")])
+def test_another_place_stands_in_the_file_once(text: str, how: str) -> None:
+    with pytest.raises(KitError, match=rf"mutant 'wrong': also_at\[0\] {how}"):
+        made(("part.mul_(2)", "part.mul_(3)"), also_at=(text,))
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "not_right"),
+    [
+        ("dp/bucketed averaged-twice", ["op=dist.ReduceOp.AVG", "bucket.flat.div_(self.world_size)"], []),
+        ("dp/overlap averaged-twice", ["op=dist.ReduceOp.AVG", "param.grad.div_(self.world_size)"], []),
+        ("dp/bucketed summed-not-averaged", ["dist.all_reduce(", "bucket.handle.wait()"], []),
+        ("dp/overlap summed-not-averaged", ["dist.all_reduce(", "handle.wait()"], []),
+        ("dp/overlap frozen-parameter-holds-a-turn", ["self.params = "], ["requires_grad else None", "handle"]),
+        ("tp/mlp upstream-gradient-reduced-again", ["dist.all_reduce(grad"], ["@staticmethod", "ctx.group = "]),
+        ("tp/mlp reduced-copy-dropped", ["grad.contiguous()", "return grad, None"], []),
+        ("pp/gpipe handles-collected-and-forgotten", ["IN_FLIGHT.append("], ["IN_FLIGHT = []"]),
+        ("zero/sharded_optimizer empty-groups-dropped", ["if owned:"], ["zip("]),
+    ],
+)
+def test_which_lines_of_the_bank_s_own_are_right_answers(name: str, right: list[str], not_right: list[str]) -> None:
+    question_id, mutant = name.split(" ")
+    shown = next(each for each in of_bank(question_id) if each.mutant.name == mutant)
+    lines = shown.text.splitlines()
+    got = [lines[number - 1] for number in sorted(shown.lines)]
+    assert all(any(piece in line for line in got) for piece in right), got
+    assert not any(piece in line for line in got for piece in not_right), got
+
+
+@pytest.mark.parametrize("question_id", HUNTABLE)
+def test_no_code_is_written_as_nobody_would_write_it(question_id: str) -> None:
+    """A mistake that shows by its looks need not be read: fillers, dead code, two statements a line, long lines."""
+    for shown in of_bank(question_id):
+        assert max(map(len, shown.text.splitlines())) <= 120, shown.mutant.name
+        nodes = list(ast.walk(ast.parse(shown.text)))
+        simple = [node.lineno for node in nodes if isinstance(node, ast.stmt) and not hasattr(node, "body")]
+        assert len(simple) == len(set(simple)), shown.mutant.name
+        assert not any(isinstance(node, ast.Pass | ast.Delete) for node in nodes), shown.mutant.name
+        blocks = [getattr(node, name, None) for node in nodes for name in ("body", "orelse")]
+        before = [each for block in blocks if isinstance(block, list) for each in block[:-1]]
+        ends = ast.Return | ast.Continue | ast.Break | ast.Raise
+        assert not any(isinstance(each, ends) for each in before), shown.mutant.name
 
 
 def test_the_function_is_the_innermost_and_the_surroundings_hold_the_line() -> None:

@@ -277,6 +277,15 @@ def test_six_different_mutants_at_least(build) -> None:
     ]
 
 
+def test_what_is_also_at_fault_stands_in_the_file_once(build) -> None:
+    build.question("code")
+    build.mutants("topic/code", lambda values: values["mutants"][1].update(also_at=["tensor.divide_(9)"]))
+    assert found(build) == [
+        f"{MUTANTS}:{line_of(build, MUTANTS, '- name: wrong-2')}: mutant 'wrong-2': also_at[0] does not occur in the "
+        "file that `hunt` shows: 'tensor.divide_(9)'; give a piece of it, without comments, that stands in it once"
+    ]
+
+
 def test_mutants_follow_their_reference(build) -> None:
     build.question("code")
     build.edit(REFERENCE, "tensor.sub_(3)", "tensor.sub_(5)")

@@ -116,6 +116,13 @@ def test_a_mistake_is_said_with_its_line(build, old: str, new: str, line: str, w
     assert [problem.message for problem in mutant_problems(build.bank, question_id)] == [refused.value.message]
 
 
+def test_one_edit_is_the_mistake_itself(build) -> None:
+    question_id = build.question("code")
+    build.mutants(question_id, lambda values: values["mutants"][1]["edits"][0].update(aside=True))
+    (problem,) = mutant_problems(build.bank, question_id)
+    assert problem.message.endswith("mutants[1].edits: all edits are aside; one has to be the mistake")
+
+
 def test_every_mutant_that_does_not_apply_is_known(build) -> None:
     question_id = build.question("code")
     build.write("reference/topic/code.py", "def add(tensor, group=None):\n    tensor.add_(1)\n")

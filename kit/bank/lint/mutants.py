@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kit.bank.closest import closest
+from kit.bank.hunted import as_candidate
 from kit.bank.layout import Bank
 from kit.bank.lint.checks import Check
 from kit.bank.lint.entry import Entry, texts_below
 from kit.bank.lint.finding import Finding
 from kit.bank.lint.texts import language_findings
 from kit.bank.mutants import load_mutant_document, mutant_problems, read_mutants, read_reference, replaced
+from kit.errors import KitError
 
 LEAST_MUTANTS = 6
 
@@ -32,6 +34,12 @@ def mutant_findings(bank: Bank, entry: Entry, checks: Sequence[Check]) -> Iterat
     written: dict[str, str] = {}
     for index, mutant in enumerate(mutants):
         line = document.line(["mutants", index])
+        try:
+            as_candidate(question_id, mutant, reference)
+        except KitError as error:
+            yield Finding(
+                document.path, line, error.message, "give a piece of it, without comments, that stands in it once"
+            )
         text = replaced(mutant, reference)
         if text in written:
             yield Finding(document.path, line, f"{mutant.name} is the same file as {written[text]}", "remove one")
