@@ -75,14 +75,14 @@ class Seen:
     """What became of a wrong answer when it was run; of its first failure but for `symptoms`, which has all.
 
     ranks: those that the diagnosis names first; none where it speaks of no rank in particular.
-    ratios: got / expected, where that is one number; several where they cannot be told apart.
+    ratio: got / expected, where that is one number.
     """
 
     symptom: Symptom
     symptoms: frozenset[Symptom]
     world_size: int
     ranks: tuple[int, ...] = ()
-    ratios: tuple[float, ...] = ()
+    ratio: float | None = None
 
 
 def hunted(bank: Bank, question_id: str, name: str | None, seed: int) -> Hunted:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from kit.grading.diagnosis import CheckFailed, Diagnosis, Number, named
-from kit.grading.signatures import Signature, Wrong, explain
+from kit.grading.signatures import Signature, Wrong, explain, measured_ratio
 
 _FLOOR = 1e-3  # of rtol, relative to the tree: what counts as zero
 _EXCERPT = 3
@@ -273,6 +273,7 @@ def _diagnose(
         num_compared=len(leaves),
         signature=found[0].name if len(found) == 1 else "",
         candidates=tuple(signature.relation for signature in found) if len(found) > 1 else (),
+        ratio=measured_ratio(wrong, rtol),
     )
 
 

@@ -17,6 +17,7 @@ class Diagnosis:
     "type" or "claim" (a sentence of the check's own). path is the worst tensor's place in the tree;
     expected and got are an excerpt of it along its last dimension, from index on. signature names the one
     mistake that explains every wrong tensor; where several do, it is empty and candidates holds them all.
+    ratio is got / expected where that is one number for all that is wrong, whatever explains it.
     """
 
     headline: str
@@ -36,6 +37,7 @@ class Diagnosis:
     num_compared: int = 0
     signature: str = ""
     candidates: tuple[str, ...] = ()
+    ratio: float | None = None
 
     @property
     def place(self) -> str:

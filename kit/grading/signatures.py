@@ -19,6 +19,7 @@ _NARROW = {
     "float16": (torch.float16, 2.0**-8),
 }
 _MIN_NOISY_ELEMENTS = 8
+_ENOUGH = 3  # numbers with one factor that are no accident
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,20 +132,43 @@ def _stands_apart(leaf: Wrong, suspect: torch.Tensor, rtol: float) -> bool:
     return _largest(suspect - leaf.expected) > 10 * _sharpness(leaf, rtol) * size
 
 
+def measured_ratio(wrong: Sequence[Wrong], rtol: float) -> float | None:
+    """got / expected where that is one factor for all elements of all tensors, whatever mistake explains it.
+
+    One or two numbers have such a factor by accident; there it has to be a whole number or one over it.
+    """
+    if not wrong or any(leaf.magnitude == 0 or not _finite(leaf) for leaf in wrong):
+        return None
+    if not any(bool(leaf.got.any()) for leaf in wrong):
+        return 0.0
+    ratio = _one_ratio(wrong, rtol)
+    if ratio is None or _num_telling(wrong) >= _ENOUGH:
+        return ratio
+    larger = max(abs(ratio), 1 / abs(ratio))
+    apart = max(_sharpness(leaf, rtol) for leaf in wrong)
+    return ratio if abs(larger - round(larger)) <= 4 * apart * larger else None
+
+
 def _constant_ratio(wrong: Sequence[Wrong], rtol: float) -> Signature | None:
     """One factor for all elements of all tensors, where there are enough of them to rule out an accident."""
-    num_telling = sum(int(leaf.expected.count_nonzero()) for leaf in wrong)
-    if num_telling < 3 or any(leaf.magnitude == 0 for leaf in wrong):
+    if _num_telling(wrong) < _ENOUGH or any(leaf.magnitude == 0 for leaf in wrong):
         return None
+    ratio = _one_ratio(wrong, rtol)
+    return Signature("constant ratio", f"is {ratio:.4g}x the expected one") if ratio is not None else None
+
+
+def _num_telling(wrong: Sequence[Wrong]) -> int:
+    return sum(int(leaf.expected.count_nonzero()) for leaf in wrong)
+
+
+def _one_ratio(wrong: Sequence[Wrong], rtol: float) -> float | None:
     largest = max(wrong, key=lambda leaf: leaf.magnitude)
     place = int(largest.expected.abs().argmax())
     ratio = float(largest.got.flatten()[place]) / float(largest.expected.flatten()[place])
     apart = 10 * max(_sharpness(leaf, rtol) for leaf in wrong)
     if not math.isfinite(ratio) or abs(ratio) < 1e-6 or abs(ratio - 1) < max(apart, 1e-4):
         return None
-    if not all(_matches(leaf, ratio * leaf.expected, rtol) for leaf in wrong):
-        return None
-    return Signature("constant ratio", f"is {ratio:.4g}x the expected one")
+    return ratio if all(_matches(leaf, ratio * leaf.expected, rtol) for leaf in wrong) else None
 
 
 def _reordered(wrong: Sequence[Wrong], rtol: float) -> Signature | None:

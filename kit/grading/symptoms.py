@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 from kit.bank.hunted import Seen, Symptom
-from kit.grading.diagnosis import Diagnosis
 from kit.grading.result import CheckResult, GradeResult
 
 _OF_LAUNCH: dict[str, Symptom] = {
@@ -23,7 +21,6 @@ _OF_PROOF: dict[str, Symptom] = {
     "time": "time",
     "discipline": "discipline",
 }
-_RATIO = re.compile(r"is (-?[\d.]+(?:e[+-]?\d+)?)x the expected")
 _RANK = re.compile(r"\brank (\d+)\b")
 
 
@@ -38,7 +35,7 @@ def seen_in(result: GradeResult) -> Seen | None:
         frozenset(map(symptom_of, failed)),
         first.world_size,
         ranks_in(first),
-        ratios_in(first.diagnosis, first.world_size),
+        first.diagnosis.ratio if first.diagnosis is not None else None,
     )
 
 
@@ -56,22 +53,3 @@ def ranks_in(check: CheckResult) -> tuple[int, ...]:
         return (found.rank,)
     sentence = found.headline if found is not None else check.message.partition("\n")[0]
     return tuple(dict.fromkeys(int(number) for number in _RANK.findall(sentence)))
-
-
-def ratios_in(found: Diagnosis | None, world_size: int) -> tuple[float, ...]:
-    """got / expected, exactly where the factor has a name."""
-    if found is None or found.problem != "values":
-        return ()
-    exact = {
-        "N x": world_size,
-        "1/N x": 1 / world_size,
-        "sqrt(N) x": math.sqrt(world_size),
-        "1/sqrt(N) x": 1 / math.sqrt(world_size),
-        "-1 x": -1.0,
-        "zero": 0.0,
-    }
-    if found.signature in exact:
-        return (float(exact[found.signature]),)
-    sentences = found.candidates or (found.headline,)
-    named = [-1.0 for sentence in sentences if sentence == "has the wrong sign"]
-    return (*named, *(float(number) for sentence in sentences for number in _RATIO.findall(sentence)))

@@ -209,10 +209,11 @@ def read_symptom(word: str) -> Symptom:
 
 
 def read_ratio(word: str) -> str:
-    """`2n`, `1/sqrt(n)`, `n x`: an expression that `ratio_at` takes."""
+    """`2n`, `1/sqrt(n)`, `n x`, `50%`: an expression that `ratio_at` takes."""
     text = word.removesuffix("x").removesuffix("×").strip().replace("×", "*").replace("^", "**")
     text = re.sub(r"(sqrt\s*\(?|√\s*\(?)(n|\d+)\)?", r"(\2**0.5)", text)
     text = re.sub(r"(?<=[\d.)])\s*(?=[n(])", "*", text)
+    text = re.sub(r"^(-?[\d.]+)\s*%$", r"\1/100", text)
     ratio_at(text, PROBE_WORLD_SIZE)
     return text
 
@@ -223,7 +224,6 @@ def ratio_at(ratio: str, world_size: int) -> float:
 
 
 def is_ratio(ratio: str | None, seen: Seen) -> bool:
-    if ratio is None:
-        return not seen.ratios
-    guessed = ratio_at(ratio, seen.world_size)
-    return any(math.isclose(guessed, each, rel_tol=NEAR_RATIO, abs_tol=1e-9) for each in seen.ratios)
+    if ratio is None or seen.ratio is None:
+        return ratio is None and seen.ratio is None
+    return math.isclose(ratio_at(ratio, seen.world_size), seen.ratio, rel_tol=NEAR_RATIO, abs_tol=1e-9)

@@ -154,7 +154,7 @@ def compared(page: Page, hunt: Hunt, points: Points) -> str:
         right = ", ".join(map(str, seen.ranks)) or none
     else:
         given = ratio_text(page, guess.ratio, seen) if part in guess.given else given
-        right = " / ".join(times(page, ratio, seen) for ratio in seen.ratios) or page.say("hunt_none")
+        right = page.say("hunt_none") if seen.ratio is None else times(page, seen.ratio, seen)
     return page.say("hunt_is", given=given, right=right)
 
 

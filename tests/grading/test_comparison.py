@@ -280,6 +280,24 @@ def test_another_factor_is_said_without_a_cause() -> None:
     expected = tree(0, [[3], [2, 2]])
     found = diagnose(scaled(expected, 3.0), expected, world_size=2)
     assert (found.signature, found.headline) == ("constant ratio", "every gradient is 3x the expected one")
+    assert found.ratio == pytest.approx(3)
+
+
+@pytest.mark.parametrize("factor", [4.0, 0.25, 0.2, -1.0, 0.0, 2.0**0.5, 0.37])
+def test_the_ratio_is_measured_whatever_is_named(factor: float) -> None:
+    right = tree(4, [[3, 4], [5]])
+    wrong = scaled(right, factor)
+    named = diagnose(wrong, right, suspects={"something else": wrong})
+    assert named.ratio == pytest.approx(factor)
+    one_off = {**wrong, "layers.1.weight": right["layers.1.weight"] * (factor + 2)}
+    assert diagnose(one_off, right).ratio is None
+
+
+def test_two_numbers_have_a_ratio_where_it_is_a_whole_number_or_one_over_it() -> None:
+    for got, ratio in ((6.5, 5.0), (0.26, 0.2), (-1.3, -1.0), (0.0, 0.0), (2.9, None), (math.nan, None)):
+        found = diagnose(torch.tensor(got, dtype=torch.float64), torch.tensor(1.3, dtype=torch.float64))
+        assert found.ratio == (pytest.approx(ratio) if ratio is not None else None), got
+    assert diagnose(torch.ones(3), torch.zeros(3)).ratio is None
     one = torch.tensor(2.0).double()
     assert diagnose(3 * one, one).signature == ""  # one number always has a ratio
 

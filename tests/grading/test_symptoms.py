@@ -8,7 +8,7 @@ import pytest
 
 from kit.grading.diagnosis import Diagnosis
 from kit.grading.result import CheckResult, GradeResult
-from kit.grading.symptoms import ranks_in, ratios_in, seen_in, symptom_of
+from kit.grading.symptoms import ranks_in, seen_in, symptom_of
 from kit.world.failure import KINDS
 
 FAILED = CheckResult("test_it", "It holds.", "values", 3, "switchboard", "failed", "every sum is wrong")
@@ -46,24 +46,12 @@ def test_the_ranks_are_those_that_the_sentence_names(
     assert ranks_in(replace(FAILED, diagnosis=found, message=message)) == ranks
 
 
-@pytest.mark.parametrize(
-    ("found", "ratios"),
-    [
-        (Diagnosis("", "values", signature="N x"), (3.0,)),
-        (Diagnosis("", "values", signature="1/N x"), (1 / 3,)),
-        (Diagnosis("", "values", signature="sqrt(N) x"), (3**0.5,)),
-        (Diagnosis("", "values", signature="-1 x"), (-1.0,)),
-        (Diagnosis("", "values", signature="zero"), (0.0,)),
-        (Diagnosis("every sum is 0.3750x the expected one", "values", signature="constant ratio"), (0.375,)),
-        (Diagnosis("every sum is 1.2e-05x the expected one", "values", signature="constant ratio"), (1.2e-05,)),
-        (Diagnosis("", "values", candidates=("has the wrong sign", "is 2.000x the expected one: so")), (-1.0, 2.0)),
-        (Diagnosis("every sum equals this rank's own", "values", signature="this rank's own"), ()),
-        (Diagnosis("sum is 2x the expected one", "claim"), ()),
-        (None, ()),
-    ],
-)
-def test_ratios_that_the_diagnosis_measured(found: Diagnosis | None, ratios: tuple[float, ...]) -> None:
-    assert ratios_in(found, 3) == pytest.approx(ratios)
+def test_the_ratio_is_the_measured_one_whatever_the_sentence_says() -> None:
+    measured = Diagnosis("every sum equals twice this rank's own", "values", signature="own", ratio=0.375)
+    for found, ratio in ((measured, 0.375), (replace(measured, ratio=None), None), (None, None)):
+        failed = replace(FAILED, diagnosis=found)
+        seen = seen_in(GradeResult("sums/add", "add.py", "wrong", 1, {"values": 4}, (failed,), 0.1))
+        assert seen is not None and seen.ratio == ratio
 
 
 def test_the_first_failure_decides_and_all_are_known() -> None:
