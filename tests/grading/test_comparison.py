@@ -289,7 +289,7 @@ def test_the_ratio_is_measured_whatever_is_named(factor: float) -> None:
     wrong = scaled(right, factor)
     named = diagnose(wrong, right, suspects={"something else": wrong})
     assert named.ratio == pytest.approx(factor)
-    one_off = {**wrong, "layers.1.weight": right["layers.1.weight"] * (factor + 2)}
+    one_off = {**wrong, "layers.1.weight": right["layers.1.weight"] * (factor + 3)}
     assert diagnose(one_off, right).ratio is None
 
 
