@@ -121,11 +121,18 @@ class Launches:
             # Whoever ended the process that ranks come from ended the others' ranks too: from here on one by one.
             self._planned.clear()
             self.close()
-            launch = self._result(self._begin(wanted), wanted)
-        if launch.error is not None and launch.error.kind in _COSTLY:
-            self._costly[wanted.subject] = f"it {_COSTLY[launch.error.kind]} at world_size={wanted.world_size}"
+            started = self._begin(wanted)
+            launch = self._result(started, wanted)
+        if launch.error is not None and self.zygote().num_lost > started.num_lost:
+            # It was alone. Each further launch would first wait until a new process has imported torch.
+            self._note_cost(wanted, "ended the process that ranks come from")
+        elif launch.error is not None and launch.error.kind in _COSTLY:
+            self._note_cost(wanted, _COSTLY[launch.error.kind])
         self._begin_ahead(wanted, _RANKS_AHEAD)
         return launch
+
+    def _note_cost(self, wanted: Wanted, what: str) -> None:
+        self._costly[wanted.subject] = f"it {what} at world_size={wanted.world_size}"
 
     def _result(self, started: _Started, wanted: Wanted) -> Launch:
         # The very first has the machine almost for itself: who waits wants to hear something soon.

@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from kit.errors import KitError
 from kit.world.capture import Capture
@@ -29,7 +29,7 @@ from kit.world.wire import Buffer, DeciderEnd, ProtocolError, close_quietly
 from kit.world.zygote import Zygote, ZygoteLost
 
 GRACE_S = 1.0  # how long other ranks may go on after one failed, so that the first cause can be told
-ZYGOTE_ENDED = Explanation("refused", "the process that starts the ranks was ended while they ran", "")
+LOOK_S = 0.5  # how long nothing may happen before the process that starts the ranks is looked at
 STACKS_S = 2.0  # how long ranks have, at the deadline, to write their stacks
 
 
@@ -55,7 +55,6 @@ class RunLoop:
         self._memory_limit_bytes = memory_limit_bytes
         self._output_limit_bytes = output_limit_bytes
         self.zygote = zygote
-        self._zygote_pid = zygote.pid
         self._job = zygote.new_job(size)
         self.segments = SegmentTable(memory_limit_bytes)
         self.board = Switchboard(size, self.segments, self.reply, order_seed=order_seed)
@@ -78,12 +77,7 @@ class RunLoop:
         return self
 
     def __exit__(self, kind: type | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        try:
-            self.zygote.kill(self._job)
-        except (KitError, OSError):
-            for pid in self.zygote.pids(self._job):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(pid, signal.SIGKILL)
+        is_whole = self.zygote.kill(self._job)
         for capture in (*self._out, *self._err, *self._stacks):
             capture.read()
             capture.close()
@@ -91,6 +85,8 @@ class RunLoop:
             end.close()
         self.segments.close()
         self._selector.close()
+        if kind is None and not is_whole:  # whoever ended it may have come to an end in peace
+            self._raise_lost()
 
     def start(self, rank: int, job: dict[str, Any], inputs: Sequence[Any] | None) -> None:
         """Fork one rank and send it its job; `inputs` holds its one input, or is None."""
@@ -98,6 +94,10 @@ class RunLoop:
         pipes = [os.pipe() for _ in range(3)]
         try:
             self.zygote.spawn(self._job, rank, [theirs.fileno(), *(write for _, write in pipes)])
+        except ZygoteLost:
+            ours.close()
+            close_quietly([read for read, _ in pipes])
+            self._raise_lost()
         finally:
             theirs.close()
             close_quietly([write for _, write in pipes])
@@ -132,13 +132,15 @@ class RunLoop:
                 limit = min(limit, self._failed_at + GRACE_S)
                 if now >= limit:
                     break
-            unattended_s = yield Wait(self._selector, limit - now)
+            unattended_s = yield Wait(self._selector, min(limit - now, LOOK_S))
             self._deadline += unattended_s
             self._failed_at += unattended_s
-            if self.zygote.pid != self._zygote_pid:
-                self._raise(ZYGOTE_ENDED)
-            for key, mask in self._selector.select(0):
-                self._serve(key.data[0], key.data[1], mask)
+            try:
+                self.zygote.require_running(self._job)
+                for key, mask in self._selector.select(0):
+                    self._serve(key.data[0], key.data[1], mask)
+            except ZygoteLost:
+                self._raise_lost()
             for rank in self.zygote.exited(self._job):  # also where it was another run that the zygote told
                 self._rank_gone(rank)
             if self._stopped():
@@ -172,10 +174,7 @@ class RunLoop:
             if mask & selectors.EVENT_READ:
                 self._read_rank(rank)
         elif what == "zygote":
-            try:
-                self.zygote.read()
-            except ZygoteLost:
-                self._raise(ZYGOTE_ENDED)
+            self.zygote.read()
         else:
             capture = {"out": self._out, "err": self._err, "stacks": self._stacks}[what][rank]
             if not capture.read():
@@ -281,11 +280,8 @@ class RunLoop:
     def _wait_for_exit(self, rank: int) -> None:
         """The rank closed its end; its exit status is about to come."""
         limit = time.monotonic() + 2.0
-        with selectors.DefaultSelector() as selector, contextlib.suppress(ZygoteLost):
-            selector.register(self.zygote.fileno(), selectors.EVENT_READ)
-            while (self._job, rank) not in self.zygote.exits and time.monotonic() < limit:
-                selector.select(max(0.0, limit - time.monotonic()))
-                self.zygote.read()
+        while (self._job, rank) not in self.zygote.exits and time.monotonic() < limit:
+            self.zygote.read(limit - time.monotonic())
 
     def _rank_gone(self, rank: int) -> None:
         state = self.board.ranks[rank]
@@ -373,7 +369,11 @@ class RunLoop:
                     missing.discard(rank)
         return {rank: self._stacks[rank].text() for rank in ranks}
 
-    def _raise(self, why: Explanation, **more: Any) -> None:
+    def _raise_lost(self) -> NoReturn:
+        how = "stopped" if self.zygote.was_stopped else "ended"
+        self._raise(Explanation("refused", f"the process that starts the ranks was {how} while they ran", ""))
+
+    def _raise(self, why: Explanation, **more: Any) -> NoReturn:
         for capture in (*self._out, *self._err):
             if capture.fd >= 0:
                 capture.read()

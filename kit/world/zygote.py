@@ -34,6 +34,8 @@ from kit.world.resident import Birth
 from kit.world.zygote_server import serve
 
 _START_LIMIT_S = 120.0
+_LOOK_S = 0.2  # between two looks at whether it is stopped, each a read from /proc
+_LOOKS = 3  # so many in a row find it stopped: Ctrl-Z stops it for a moment longer than this process
 
 
 def default_start() -> str:
@@ -42,7 +44,7 @@ def default_start() -> str:
 
 
 class ZygoteLost(KitError):
-    """The zygote is gone though nobody closed it. The next run starts a new one."""
+    """The zygote is gone, or was stopped, though nobody closed it. The next run starts a new one."""
 
 
 class Zygote:
@@ -59,9 +61,13 @@ class Zygote:
         self._modules = tuple(modules)
         self._ready = False
         self._lost = False
-        self.num_lost = 0  # how many processes ended though nobody closed them
+        self.num_lost = 0  # how many processes ended, or were stopped, though nobody closed them
+        self.was_stopped = False  # the last of these
+        self._looked_at = 0.0
+        self._stopped_looks = 0
         self._jobs = 0
         self._job_ranks: dict[int, int] = {}
+        self._job_pids: dict[int, int] = {}  # the zygote's own pid when a job began
         self._closed = False
         self.rank_pids: dict[tuple[int, int], int] = {}
         self.exits: dict[tuple[int, int], int] = {}
@@ -108,18 +114,11 @@ class Zygote:
     def _receive(self, limit_s: float) -> dict[str, Any] | None:
         """The next message, None when there is none within the limit; KitError when the zygote is gone."""
         if not self._inbox:
-            with selectors.DefaultSelector() as selector:
-                selector.register(self._line.socket, selectors.EVENT_READ)
-                if not selector.select(limit_s):
-                    return None
+            if not self._can_read(limit_s):
+                return None
             messages = self._line.receive()
             if messages is None:
-                self.num_lost += not self._lost
-                self._lost = True
-                raise ZygoteLost(
-                    "the process that starts ranks ended by itself",
-                    "run `shardkit doctor`; if memory is short, close other programs",
-                )
+                raise self._loss()
             self._inbox.extend(messages)
             if not self._inbox:
                 return None
@@ -132,6 +131,49 @@ class Zygote:
         elif message["say"] == "birth":
             self.birth = Birth(message["own_bytes"], frozenset(file.encode() for file in message["files"]))
         return message
+
+    def _can_read(self, limit_s: float) -> bool:
+        limit = time.monotonic() + limit_s
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._line.socket, selectors.EVENT_READ)
+            while not selector.select(min(_LOOK_S, max(0.0, limit - time.monotonic()))):
+                if time.monotonic() >= limit:
+                    return False
+                self._look()
+        return True
+
+    def _loss(self) -> ZygoteLost:
+        self.num_lost += not self._lost
+        self._lost = True
+        return self._lost_error()
+
+    def _lost_error(self) -> ZygoteLost:
+        what = "was stopped" if self.was_stopped else "ended by itself"
+        return ZygoteLost(
+            f"the process that starts ranks {what}", "run `shardkit doctor`; if memory is short, close other programs"
+        )
+
+    def require_running(self, job: int) -> None:
+        """To be called now and then while a job runs. Raises ZygoteLost where its zygote is lost, or stopped."""
+        if self._lost or self._job_pids[job] != self.pid:
+            raise self._lost_error()
+        self._look()
+
+    def _look(self) -> None:
+        """End it where a rank has stopped it; raises ZygoteLost then."""
+        now = time.monotonic()
+        if now < self._looked_at + _LOOK_S:
+            return
+        self._looked_at = now
+        self._stopped_looks = self._stopped_looks + 1 if _is_stopped(self.pid) else 0
+        if self._stopped_looks < _LOOKS:
+            return
+        self._stopped_looks = 0
+        self.was_stopped = True
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        while self._receive(_START_LIMIT_S) is not None:  # what it still said: the ranks that are to be ended
+            pass
 
     def wait_ready(self) -> None:
         """Block until its imports are done; a zygote that was lost is replaced by a fresh one."""
@@ -147,7 +189,7 @@ class Zygote:
         self._end_process(5)
         fresh = Zygote.execute(self._modules)
         self.pid, self._line, self._process = fresh.pid, fresh._line, fresh._process
-        self._lost = self._ready = False
+        self._lost = self._ready = self.was_stopped = False
         self.birth = None
         self._inbox.clear()
 
@@ -155,6 +197,7 @@ class Zygote:
         """The number of a job that is about to start so many ranks."""
         self._jobs += 1
         self._job_ranks[self._jobs] = num_ranks
+        self._job_pids[self._jobs] = self.pid
         return self._jobs
 
     def pids(self, job: int) -> list[int]:
@@ -190,23 +233,43 @@ class Zygote:
     def fileno(self) -> int:
         return self._line.socket.fileno()
 
-    def read(self) -> None:
-        """Take in what the zygote said, without blocking."""
-        while self._receive(0) is not None:
-            pass
+    def read(self, limit_s: float = 0.0) -> None:
+        """Take in what the zygote said, and wait so long for something where it has said nothing."""
+        while self._receive(limit_s) is not None:
+            limit_s = 0.0
 
-    def kill(self, job: int, limit_s: float = 10.0) -> None:
-        """End every process of a job, and whatever those started; returns when all are gone."""
-        self._line.send({"do": "kill", "job": job})
-        deadline = time.monotonic() + limit_s
-        while time.monotonic() < deadline:
-            message = self._receive(max(0.0, deadline - time.monotonic()))
-            if message is not None and message["say"] == "killed" and message["job"] == job:
-                break
+    def kill(self, job: int, limit_s: float = 10.0) -> bool:
+        """End every process of a job, and whatever those started; returns when all are gone.
+
+        False where the zygote was lost since the job began: then its ranks are ended, and what they started may live.
+        """
+        try:
+            self.require_running(job)
+            self._line.send({"do": "kill", "job": job})
+            deadline = time.monotonic() + limit_s
+            while time.monotonic() < deadline:
+                message = self._receive(max(0.0, deadline - time.monotonic()))
+                if message is not None and message["say"] == "killed" and message["job"] == job:
+                    break
+        except (ZygoteLost, OSError):
+            with contextlib.suppress(ZygoteLost):
+                self.read()  # also counts the loss where writing was what failed
+            self._kill_ranks(job)
+            is_whole = False
+        else:
+            is_whole = True
         self._job_ranks.pop(job, None)
+        self._job_pids.pop(job, None)
         for known in (self.rank_pids, self.exits):
             for key in [key for key in known if key[0] == job]:
                 del known[key]
+        return is_whole
+
+    def _kill_ranks(self, job: int) -> None:
+        for (of, rank), pid in self.rank_pids.items():
+            if of == job and (of, rank) not in self.exits:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, signal.SIGKILL)
 
     def close(self) -> None:
         """End the zygote and every rank. Safe to call twice, and from a forked child (does nothing there)."""
@@ -218,6 +281,8 @@ class Zygote:
 
     def _end_process(self, limit_s: float) -> None:
         """Wait for the process to end, and end it when it does not."""
+        if _is_stopped(self.pid):
+            limit_s = 0.0
         if self._process is not None:
             try:
                 self._process.wait(limit_s)
@@ -242,3 +307,12 @@ class Zygote:
 
     def __exit__(self, kind: type | None, value: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def _is_stopped(pid: int) -> bool:
+    """By SIGSTOP or a tracer (Linux; elsewhere nothing says so). Of a child that was not waited for."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] in ("T", "t")
+    except (OSError, IndexError):
+        return False

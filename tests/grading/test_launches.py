@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,6 +101,23 @@ def test_who_ends_the_zygote_is_told_from_those_beside_it(tmp_path: Path) -> Non
             assert [launches.get(wanted).error for wanted in (first,)] == [None]
             error = launches.get(second).error
             assert error is not None and error.kind in ("refused", "crash")
-            assert [launches.get(wanted).error for wanted in (third, again)] == [None, None]
+            for wanted in (third, again):  # it is not started over and over for a file that ends it
+                assert launches.get(wanted).reason == "it ended the process that ranks come from at world_size=2"
         finally:
             launches.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what state a process is in is read from /proc")
+def test_whoever_stops_the_zygote_is_refused_at_once(tmp_path: Path) -> None:
+    """Also where the launch itself comes to its end: the next ones would wait for ever."""
+    stops = RIGHT + "\nimport os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\n"
+    with Zygote.execute(("kit.grading.entry",)) as own:
+        launches = Launches(7, lambda: own)
+        own.wait_ready()
+        (only,) = planned(launches, stops, tmp_path, (2,))
+        launches.plan([])
+        since = time.monotonic()
+        error = launches.get(only).error
+        assert time.monotonic() - since < 10
+        assert error is not None and error.kind == "refused" and "was stopped while they ran" in error.message
+        launches.close()
