@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -29,6 +30,8 @@ SAVED = "saved"
 LOST = "lost: "
 DEBOUNCE_MS = 60  # an editor writes a file in several steps
 STEP_MS = 10
+SETTLE_S = 0.4  # how long the rest of a file that cannot be read yet may take to be written
+CALLS = ("q", "r")  # keys that do not wait until a grade is over
 
 
 def watch(words: list[str], directory: Path | None, transport: str, language: str | None) -> int:
@@ -76,52 +79,76 @@ class Session:
         self._content: bytes | None = None
         self._has_keys = bool(page.terminal.is_interactive)
 
-    def run(self, inbox: queue.SimpleQueue[str]) -> None:
-        self._grade(is_asked=True)
-        while True:
-            event = inbox.get()
-            if event == SAVED:
-                self._grade(is_asked=False)
-            elif event == "q":
-                return
-            elif event.startswith(LOST):
-                raise KitError(f"{self._regrader.path} cannot be watched any more: {event.removeprefix(LOST)}")
-            elif event == "r":
-                self._grade(is_asked=True)
-            elif event == "h":
-                self._show_hint()
-            elif event == "f":
-                self._show_full()
+    def run(self, inbox: Inbox) -> None:
+        events = ["r"]
+        while "q" not in events:
+            for event in events:
+                if event.startswith(LOST):
+                    raise KitError(f"{self._regrader.path} cannot be watched any more: {event.removeprefix(LOST)}")
+                if event == "h":
+                    self._show_hint()
+                elif event == "f":
+                    self._show_full()
+            if "r" in events or SAVED in events:
+                try:
+                    with inbox.calling():
+                        self._grade(is_asked="r" in events)
+                except KeyboardInterrupt:
+                    if not inbox.has_called:
+                        raise
+                    self._content = None
+            events = inbox.take()
 
     def _grade(self, *, is_asked: bool) -> None:
-        """Grade what the file holds now; a save that changed nothing is none."""
-        from kit.screen import watch as screen
+        """Grade what the file holds now, and again where that has changed; a save that changed nothing is none."""
+        while self._read() != self._content or is_asked:
+            is_asked = False
+            self._content = self._settled()
+            self._grade_once()
+
+    def _read(self) -> bytes | None:
+        from kit.grading.solution import read_regular
 
         try:
-            content = self._regrader.path.read_bytes()
+            return read_regular(self._regrader.path)
         except OSError:
-            content = None
-        if content == self._content and not is_asked:
-            return
-        self._content = content
+            return None
+
+    def _settled(self) -> bytes | None:
+        """What it holds; where that is no program yet, half of it may be on its way."""
+        limit = time.monotonic() + SETTLE_S
+        while not is_program(content := self._read()) and time.monotonic() < limit:
+            time.sleep(STEP_MS / 1e3)
+        return content
+
+    def _is_stale(self) -> bool:
+        return self._read() != self._content
+
+    def _grade_once(self) -> None:
+        from kit.screen import watch as screen
+
         screen.show_start(self._page, time.strftime("%H:%M:%S"))
         started = time.monotonic()
         before = self._regrader.last.first_failure if self._regrader.last is not None else None
         early: list[CheckResult] = []
 
         def tell(check: CheckResult) -> None:
-            if check.verdict == "failed" and not early:
+            if check.verdict == "failed" and not early and not self._is_stale():
                 early.append(check)
                 is_known = before is not None and (before.name, before.world_size) == (check.name, check.world_size)
                 screen.show_early(self._page, check, is_known=is_known)
 
         def passed_here(result: GradeResult) -> None:
-            screen.show_passed_so_far(self._page, time.monotonic() - started)
+            if not self._is_stale():
+                screen.show_passed_so_far(self._page, time.monotonic() - started)
 
         try:
             result = self._regrader.grade(tell, passed_here)
         except KitError as error:
-            screen.show_problem(self._page, error.message, error.hint)
+            if not self._is_stale():
+                screen.show_problem(self._page, error.message, error.hint)
+            return
+        if self._is_stale():
             return
         screen.show_regrade(self._page, result, seconds=time.monotonic() - started, has_keys=self._has_keys)
         self._regrader.zygote.gather()  # while the user thinks
@@ -149,10 +176,66 @@ class Session:
 # -- where events come from -------------------------------------------------------------------------------------------
 
 
+def is_program(content: bytes | None) -> bool:
+    import ast
+
+    try:
+        return bool(content and content.strip() and ast.parse(content))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+class Inbox:
+    """Events in their order. A call (`q`, `r`) interrupts what the main thread does inside `calling`.
+
+    has_called: one is among the events that were not taken yet.
+    """
+
+    def __init__(self) -> None:
+        self._events: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._is_heard = False
+        self._num_calls = 0
+        self._num_taken = 0
+
+    @property
+    def has_called(self) -> bool:
+        return self._num_calls > self._num_taken
+
+    def put(self, event: str) -> None:
+        self._num_calls += event in CALLS
+        self._events.put(event)
+        if event in CALLS:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR2)
+
+    def take(self) -> list[str]:
+        """All that have come; waits for one."""
+        found = [self._events.get()]
+        while not self._events.empty():
+            found.append(self._events.get())
+        self._num_taken += sum(event in CALLS for event in found)
+        return found
+
+    @contextlib.contextmanager
+    def calling(self) -> Iterator[None]:
+        """KeyboardInterrupt where somebody calls. For the main thread."""
+        self._is_heard = True
+        try:
+            if self.has_called:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._is_heard = False
+
+    def hear(self, *_: object) -> None:
+        if self._is_heard:
+            raise KeyboardInterrupt
+
+
 @contextlib.contextmanager
-def events(path: Path, *, keys: bool) -> Iterator[queue.SimpleQueue[str]]:
+def events(path: Path, *, keys: bool) -> Iterator[Inbox]:
     """Saves of the file and keys that are pressed, in their order; the terminal is put back at the end."""
-    inbox: queue.SimpleQueue[str] = queue.SimpleQueue()
+    inbox = Inbox()
+    before = signal.signal(signal.SIGUSR2, inbox.hear)
     stop = threading.Event()
     ready = threading.Event()
     watcher = threading.Thread(target=_tell_saves, args=(path, inbox, stop, ready), daemon=True)
@@ -166,9 +249,10 @@ def events(path: Path, *, keys: bool) -> Iterator[queue.SimpleQueue[str]]:
         finally:
             stop.set()
             watcher.join()
+            signal.signal(signal.SIGUSR2, before)
 
 
-def _tell_saves(path: Path, inbox: queue.SimpleQueue[str], stop: threading.Event, ready: threading.Event) -> None:
+def _tell_saves(path: Path, inbox: Inbox, stop: threading.Event, ready: threading.Event) -> None:
     """Watches the folder: an editor may put a new file in the place of the old one."""
     from watchfiles import watch as changes
 
@@ -194,7 +278,7 @@ def _tell_saves(path: Path, inbox: queue.SimpleQueue[str], stop: threading.Event
         ready.set()
 
 
-def _tell_keys(inbox: queue.SimpleQueue[str]) -> None:
+def _tell_keys(inbox: Inbox) -> None:
     while True:
         pressed = os.read(sys.stdin.fileno(), 1).decode("ascii", "ignore").lower()
         inbox.put(pressed or "q")
@@ -204,14 +288,21 @@ def _tell_keys(inbox: queue.SimpleQueue[str]) -> None:
 
 @contextlib.contextmanager
 def _single_keys() -> Iterator[None]:
-    """Keys arrive one at a time and are not echoed."""
+    """Keys arrive one at a time and are not echoed, also after Ctrl-Z and `fg`."""
     import termios
     import tty
 
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
+
+    def again(*_: object) -> None:
+        if os.tcgetpgrp(descriptor) == os.getpgrp():  # not after `bg`, where that would stop it
+            tty.setcbreak(descriptor)
+
     tty.setcbreak(descriptor)
+    handler = signal.signal(signal.SIGCONT, again)
     try:
         yield
     finally:
+        signal.signal(signal.SIGCONT, handler)
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

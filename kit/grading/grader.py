@@ -32,6 +32,7 @@ from kit.grading.preflight import Assignment, prepare
 from kit.grading.result import CheckResult, GradeResult, verdict_of
 from kit.grading.scenario import Check, Run, check_of
 from kit.grading.sentences import is_not_written, launch_failure, own_frames, printed_by_ranks
+from kit.grading.solution import read_regular
 from kit.world import Result, Zygote
 from kit.world.failure import NotMeasured, WorldError
 
@@ -85,7 +86,7 @@ def run_checks(
     path = assignment.solution.path
     own = ranks_ready() if zygote is None else None
     read = assignment.bank.checks(assignment.question), path
-    before = [file.read_bytes() for file in read]
+    before = [_content(file) for file in read]
     try:
         # Not before the zygote is there: what it has in its memory, every rank has.
         drawn = seed if seed is not None else secrets.randbelow(MAX_SEED)
@@ -103,9 +104,16 @@ def run_checks(
         if own is not None:
             own.close()
     for file, content in zip(read, before, strict=True):
-        if not file.is_file() or file.read_bytes() != content:
+        if content is None or _content(file) != content:
             raise KitError(f"{file} changed while it was used", "put it in order and grade again")
     return collector.result(assignment.question, str(path), assignment.points, time.monotonic() - started)
+
+
+def _content(file: Path) -> bytes | None:
+    try:
+        return read_regular(file)
+    except OSError:
+        return None
 
 
 def _through_pytest(
@@ -209,6 +217,12 @@ class _Collector:
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         config.stash[plugin.SESSION] = self.session
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """A generator that is interrupted as it goes on has no line yet, and pytest would stumble over it."""
+        excinfo.traceback = excinfo.traceback[:1]
+        excinfo.value.__context__ = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

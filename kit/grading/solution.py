@@ -10,6 +10,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+from kit.bank.closest import closest
 from kit.errors import KitError
 
 MAX_BYTES = 1 << 20
@@ -54,6 +55,16 @@ def marked_id(text: str) -> str:
     return ""
 
 
+def read_regular(path: Path) -> bytes:
+    """What a file holds; OSError for anything but a file, as a pipe, which would be waited for."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(f"{path} is not a regular file")
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        return file.read()
+
+
 def _read(path: Path) -> bytes:
     try:
         status = path.stat()
@@ -66,6 +77,8 @@ def _read(path: Path) -> bytes:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             return file.read(MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):
+        if path.is_symlink():
+            raise KitError(f"{path} is a link to {os.readlink(path)}, which is not there") from None
         raise KitError(f"no file {path}", _similar_files(path)) from None
     except (OSError, ValueError) as error:
         raise KitError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
@@ -76,7 +89,8 @@ def _similar_files(path: Path) -> str | None:
         names = sorted(one.name for one in path.parent.iterdir() if one.suffix == ".py")
     except OSError:
         return f"there is no directory {path.parent}"
-    return f"in {path.parent}: {', '.join(names[:5])}" if names else None
+    near = closest(path.name, names)
+    return f"did you mean {' or '.join(str(path.with_name(name)) for name in near)}?" if near else None
 
 
 def _decode(path: Path, raw: bytes) -> str:

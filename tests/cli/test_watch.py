@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import termios
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pexpect
@@ -126,3 +130,103 @@ def test_without_a_terminal_saves_are_graded_until_it_is_ended(file: Path, tmp_p
 def test_what_makes_no_sense_is_said_at_once(shardkit: Shardkit, arguments: list[str], message: str) -> None:
     ended = shardkit("watch", *arguments, "--bank", TOY)
     assert ended.returncode == 2 and message in ended.stderr and "Traceback" not in ended.stderr
+
+
+HANGS = RIGHT.replace("    total = tensor", "    import time\n    time.sleep(600)\n    total = tensor")
+
+
+def ranks_of(child: pexpect.spawn[str]) -> list[int]:
+    """The processes below those that it started."""
+
+    def below(pid: int) -> list[int]:
+        try:
+            text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        except OSError:
+            return []
+        return [each for first in map(int, text.split()) for each in (first, *below(first))]
+
+    assert child.pid is not None
+    return below(child.pid)
+
+
+def wait_until(is_so: Callable[[], bool], limit_s: float = 20) -> None:
+    limit = time.monotonic() + limit_s
+    while not is_so():
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
+def test_q_and_r_interrupt_a_grade_and_leave_no_process(start: Start, file: Path) -> None:
+    file.write_text(HANGS, encoding="utf-8")
+    child = start("watch", "toy/mean", file, "--bank", TOY)
+    until(child, "grading")
+    wait_until(lambda: len(ranks_of(child)) > 1)  # the process that forks ranks, and one of them
+    child.send("r")
+    until(child, "grading")
+    file.write_text(RIGHT, encoding="utf-8")
+    child.send("r")
+    assert "First cause" not in until(child, "passed")
+    file.write_text(HANGS, encoding="utf-8")
+    until(child, "grading")
+    wait_until(lambda: len(ranks_of(child)) > 1)
+    left, since = ranks_of(child), time.monotonic()
+    child.send("q")
+    child.expect(pexpect.EOF)
+    assert time.monotonic() - since < 8
+    child.close()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in left)
+
+
+def test_keys_are_heard_after_ctrl_z(start: Start, file: Path) -> None:
+    child = start("watch", "toy/mean", file, "--bank", TOY, "--transport", "switchboard")
+    until(child, END) and until(child, END)
+    before = termios.tcgetattr(child.child_fd)
+    cooked = list(before)
+    cooked[3] |= termios.ICANON | termios.ECHO
+    child.kill(signal.SIGSTOP)
+    termios.tcsetattr(child.child_fd, termios.TCSANOW, cooked)  # as a shell does
+    child.kill(signal.SIGCONT)
+    wait_until(lambda: not termios.tcgetattr(child.child_fd)[3] & termios.ICANON)
+    child.send("h")
+    until(child, "Hint 1 of 2")
+    child.send("q")
+    child.expect(pexpect.EOF)
+
+
+def test_a_file_that_changes_during_its_grade_is_graded_again_and_nothing_is_said_of_the_first(
+    start: Start, file: Path
+) -> None:
+    file.write_text(RIGHT, encoding="utf-8")
+    child = start("watch", "toy/mean", file, "--bank", TOY, "--transport", "switchboard")
+    until(child, "passed")
+    file.write_text(RIGHT.replace("    total = tensor", "    import time\n    time.sleep(0.5)\n    raise ValueError"))
+    until(child, "grading")
+    time.sleep(0.3)
+    file.write_text("def mean_over_ranks(", encoding="utf-8")
+    time.sleep(0.1)
+    file.write_text(RIGHT + "\n", encoding="utf-8")
+    shown = until(child, "passed")
+    for text in ("changed while", "ValueError", "syntax error", "First cause"):
+        assert text not in shown
+    child.send("q")
+    child.expect(pexpect.EOF)
+
+
+def test_a_pipe_in_the_file_s_place_is_not_waited_for(start: Start, file: Path) -> None:
+    child = start("watch", "toy/mean", file, "--bank", TOY, "--transport", "switchboard")
+    until(child, END) and until(child, END)
+    os.mkfifo(file.with_suffix(".pipe"))
+    os.replace(file.with_suffix(".pipe"), file)
+    until(child, "is not a regular file")
+    file.unlink()
+    save(file, RIGHT)
+    until(child, "passed")
+    child.send("q")
+    child.expect(pexpect.EOF)
+
+
+def test_a_link_to_nothing_is_called_so(shardkit: Shardkit, tmp_path: Path) -> None:
+    (tmp_path / "answer.py").symlink_to("gone.py")
+    ended = shardkit("watch", "toy/mean", tmp_path / "answer.py", "--bank", TOY)
+    assert ended.returncode == 2 and "is a link to gone.py, which is not there" in ended.stderr
