@@ -7,7 +7,7 @@ from collections.abc import Iterable
 LEAST_LIKENESS = 0.6
 
 
-def closest(word: str, known: Iterable[str], limit: int = 3) -> list[str]:
+def closest(word: str, known: Iterable[str], limit: int = 3, least: float = LEAST_LIKENESS) -> list[str]:
     """Known words near `word`, best first.
 
     Ids are compared by their last part, since a topic that they share makes no two questions alike:
@@ -21,7 +21,7 @@ def closest(word: str, known: Iterable[str], limit: int = 3) -> list[str]:
     scored = []
     for name in sorted(set(known)):
         by_last_part = likeness(last_part(word), last_part(name))
-        if by_last_part >= LEAST_LIKENESS:
+        if by_last_part >= least:
             scored.append((by_last_part, likeness(word, name), name))
     return [name for *_, name in sorted(scored, key=lambda each: (-each[0], -each[1]))][:limit]
 

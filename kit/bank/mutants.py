@@ -77,7 +77,8 @@ def find_mutant(mutants: tuple[Mutant, ...], name: str) -> Mutant:
         if mutant.name == name:
             return mutant
     names = [mutant.name for mutant in mutants]
-    raise KitError(f"no mutant {name!r}; closest: {', '.join(closest(name, names) or names)}")
+    near = closest(name, names) or closest(name, names, least=0.0)
+    raise KitError(f"no mutant {name!r}; closest: {', '.join(near)}")
 
 
 def apply(mutant: Mutant, reference: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,7 +18,7 @@ def hunt(
     level: LevelOption = None,
     seed: Annotated[int | None, seed_option("The same wrong answer and inputs")] = None,
     fix: Annotated[
-        Path | None, typer.Option("--fix", metavar="DIR", help="Ask nothing: write the file there, to be put right")
+        str | None, typer.Option("--fix", metavar="DIR", help="Ask nothing: write the file there, to be put right")
     ] = None,
     no_run: Annotated[bool, typer.Option("--no-run", help="Only read; the line alone counts")] = False,
     no_save: Annotated[bool, typer.Option("--no-save", help="Keep nothing of this hunt")] = False,

@@ -38,12 +38,14 @@ class HuntOptions:
     seed: int | None = None
     topics: Sequence[str] = ()
     levels: Sequence[str] = ()
-    fix: Path | None = None
+    fix: str | None = None
     lang: str | None = None
     is_run: bool = True
     is_saved: bool = True
 
     def check(self) -> None:
+        if self.fix == "":
+            raise KitError("--fix names no folder", "`--fix .` writes here")
         if self.mutant is not None and self.id is None:
             raise KitError("--mutant names a wrong answer to one question", "shardkit hunt ID --mutant NAME")
         if self.id is not None and (self.topics or self.levels):
@@ -71,7 +73,7 @@ def hunt(options: HuntOptions) -> int:
     prey = hunted(bank, header.id, options.mutant, seed)
     page = Page(language)
     if options.fix is not None:
-        write_file(page, prey, options.fix, options)
+        write_file(page, prey, Path(options.fix), options)
         return PASSED
     return ask(page, bank, header, prey, seed, options)
 

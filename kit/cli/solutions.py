@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kit.bank.layout import ID, Bank, require_id
+from kit.bank.load import load_header
 from kit.errors import KitError
 
 
@@ -36,6 +37,9 @@ def reference(bank: Bank, question_id: str | None) -> Path:
     """The bank's own answer. KitError where it was given out without answers."""
     assert question_id is not None
     path = bank.reference(require_id(bank, question_id))
+    kind = load_header(bank, question_id).kind
+    if kind != "code":
+        raise KitError(f"{question_id} is a {kind} question; only code has a reference", "`shardkit quiz` asks it")
     if not path.is_file():
         raise KitError(f"this bank has no reference for {question_id}", "it may have been given out without answers")
     return path

@@ -99,7 +99,7 @@ def explanation(grown: Sequence[int], expected: Sequence[int], rank: int, whole:
             return f"this is the whole {of}, on one rank"
     for times, word in ((2, "twice"), (3, "three times")):
         if all(_is_near(got, times * right) for got, right in zip(grown, expected, strict=True)):
-            return f"{word} the expected: {of} is kept {word}"
+            return f"{word} the expected: {of}, kept {word}"
     return ""
 
 

@@ -31,6 +31,7 @@ class Foretelling:
     notice: Notice | None = None
     complaint: str = ""  # why a line was not taken, in English; such a line never counts
     reason: Reason | None = None  # the same, for a screen in another language
+    is_negative: bool = False  # it was, which is why
 
     @property
     def asked(self) -> Quantity:
@@ -63,7 +64,7 @@ def reply(state: Foretelling, line: str) -> Foretelling:
     if state.phase != "asking":
         return state
     text = unicodedata.normalize("NFKC", line).strip()
-    state = replace(state, notice=None, complaint="", reason=None)
+    state = replace(state, notice=None, complaint="", reason=None, is_negative=False)
     if text.lower() in QUIT:
         return replace(state, phase="over")
     if text.lower() in SKIP:
@@ -71,7 +72,10 @@ def reply(state: Foretelling, line: str) -> Foretelling:
     if not text:
         return replace(state, notice="nothing")
     try:
-        return guessed(state, read_number(text, state.asked.unit))
+        guess = read_number(text, state.asked.unit)
+        if guess.value < 0:
+            return replace(state, notice="not_taken", complaint=f"{text} is below zero", is_negative=True)
+        return guessed(state, guess)
     except KitError as error:
         complaint = "; ".join(filter(None, [error.message, error.hint]))
         return replace(state, notice="not_taken", complaint=complaint, reason=reason_of(error))

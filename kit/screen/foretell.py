@@ -7,6 +7,7 @@ from rich.text import Text
 from kit.bank.quantities import MOST, Facts, Quantity
 from kit.costmodel.units import duration, show
 from kit.practice.foretell import Foretelling, end, reply
+from kit.screen.code import folded, highlighted
 from kit.screen.page import Page
 from kit.screen.quiz import read_line, why
 from kit.screen.wrap import Prose, padded, widest
@@ -22,7 +23,9 @@ def show_facts(page: Page, facts: Facts, title: str) -> None:
     page.heading(page.say("foretell_program"))
     for source in facts.sources:
         page.blank()
-        page.source(source)
+        for code in highlighted(source, "python", page.terminal).split("\n", allow_blank=False):
+            for part in folded(code, "", page.width):
+                page.print(part)
     page.heading(page.say("foretell_inputs"))
     for line in facts.inputs[:MOST_INPUTS]:
         page.line(line, indent="  ")
@@ -57,6 +60,9 @@ def guess_all(page: Page, state: Foretelling) -> Foretelling:
 
 
 def complaint(page: Page, state: Foretelling) -> str:
+    """Why a line was not taken, in the page's language."""
+    if state.is_negative:
+        return page.say("foretell_negative")
     return why(page, state.reason, state.complaint, page.say(f"unit_{state.asked.unit}"))
 
 
@@ -96,8 +102,14 @@ def compared(page: Page, quantity: Quantity, guess: float | None, got: int) -> s
     typed = shown(guess, quantity.unit)
     if got == MOST or not quantity.measured:
         return page.say("foretell_right", guess=typed, measured=measured)
-    times = f"{quantity.times(guess):.3g}"
+    times = plain(quantity.times(guess))
     return page.say("foretell_off", guess=typed, measured=measured, times=times)
+
+
+def plain(value: float) -> str:
+    """Three digits that count, and no exponent: 1390, 0.125, 0.0000123."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:.0f}" if abs(rounded) >= 100 else f"{rounded:.12f}".rstrip("0").rstrip(".")
 
 
 def shown(value: float, unit: str) -> str:

@@ -41,17 +41,18 @@ WORDS: dict[str, dict[Literal["en", "zh"], str]] = {
         "zh": "在 hold {since!r} 之后，rank {rank} 的内存最多增加多少？",
     },
     "foretell_how_B": {
-        "en": "With its unit: 12 KB, 11.2 KiB or 12288 B; s skip, q quit",
-        "zh": "请带单位，例如 12 KB、11.2 KiB 或 12288 B；s 跳过，q 退出",
+        "en": "With its unit: 52.5 GB, 48.9 GiB or 5.25e10 B; s skip, q quit",
+        "zh": "请带单位，例如 52.5 GB、48.9 GiB 或 5.25e10 B；s 跳过，q 退出",
     },
     "foretell_how_s": {
-        "en": "With its unit: 35 ms or 1.5 s; s skip, q quit",
-        "zh": "请带单位，例如 35 ms 或 1.5 s；s 跳过，q 退出",
+        "en": "With its unit: 12 ms or 0.012 s; s skip, q quit",
+        "zh": "请带单位，例如 12 ms 或 0.012 s；s 跳过，q 退出",
     },
     "foretell_how_fraction": {
         "en": "As 3/8, 0.375 or 37.5%; s skip, q quit",
         "zh": "写成 3/8、0.375 或 37.5% 都可以；s 跳过，q 退出",
     },
+    "foretell_negative": {"en": "nothing measured here is below zero", "zh": "这里的量都不会是负数"},
     "foretell_traffic": {"en": "bytes sent", "zh": "发送字节"},
     "foretell_bubble": {"en": "bubble", "zh": "bubble"},
     "foretell_exposed": {"en": "exposed", "zh": "暴露的通信"},

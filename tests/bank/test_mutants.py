@@ -150,3 +150,11 @@ def test_every_mutant_of_the_repository_applies() -> None:
     with_mutants = [question_id for question_id in bank.ids() if bank.mutants(question_id).is_file()]
     assert with_mutants
     assert [str(problem) for each in with_mutants for problem in mutant_problems(bank, each)] == []
+
+
+def test_a_name_that_is_none_is_answered_with_few() -> None:
+    names = [f"a-mistake-{number}" for number in range(30)]
+    several = tuple(mutant(("once", "twice")).model_copy(update={"name": name}) for name in names)
+    with pytest.raises(KitError) as refused:
+        find_mutant(several, "nosuch")
+    assert refused.value.message.count("a-mistake-") == 3

@@ -199,6 +199,7 @@ def test_leaving_keeps_nothing_and_fix_can_be_typed_at_once(start: Start, toy: P
         (("toy/mean", "--topic", "toy"), "with an ID there is nothing to draw"),
         (("--topic", "tooy"), "no topic 'tooy'"),
         (("toy/mean", "--seed", "99999999999999999999999"), "is not a whole number from 0 to"),
+        (("toy/mean", "--fix", ""), "--fix names no folder"),
         (("toy/mean", "--seed", "-1"), "seed -1 is not a whole number from 0 to"),
     ],
 )

@@ -53,8 +53,8 @@ def test_least_is_asked_for():
          "nothing is sharded"),
         ((16, 64.1), "rank 1: keeps 64.1 MiB of state, expected 16.0 MiB + 2.0 MiB at most: this is the whole state, "
          "on one rank"),
-        ((32.5, 31.9), "twice the expected: state is kept twice"),
-        ((48.5, 48.0), "three times the expected: state is kept three times"),
+        ((32.5, 31.9), "twice the expected: state, kept twice"),
+        ((48.5, 48.0), "three times the expected: state, kept three times"),
     ],
 )  # fmt: skip
 def test_the_mistake_is_named(grown, text):

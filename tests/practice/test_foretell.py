@@ -52,6 +52,13 @@ def test_what_is_no_guess_never_counts(lines: tuple[str, ...], says: str) -> Non
     assert end(state).notice is None
 
 
+@pytest.mark.parametrize("lines", [("-5 B",), ("12 KiB", "-3%"), ("s", "s", "−1 ms")])
+def test_what_is_below_zero_is_not_taken_and_said_so(lines: tuple[str, ...]) -> None:
+    state = after(*lines)
+    assert state.is_negative and state.notice == "not_taken" and len(state.guesses) == len(lines) - 1
+    assert not reply(state, "").is_negative
+
+
 def test_what_is_skipped_counts_as_nothing_and_all_skipped_is_skipped() -> None:
     state = after("s", "3/8", "s")
     assert (state.phase, state.points(), state.is_skipped) == ("told", (0, 2, 0), False)
