@@ -24,8 +24,8 @@ def show_facts(page: Page, facts: Facts, title: str) -> None:
     for source in facts.sources:
         page.blank()
         for code in highlighted(source, "python", page.terminal).split("\n", allow_blank=False):
-            for part in folded(code, "", page.width):
-                page.print(part)
+            for piece in folded(code, "", page.width):
+                page.print(piece)
     page.heading(page.say("foretell_inputs"))
     for line in facts.inputs[:MOST_INPUTS]:
         page.line(line, indent="  ")

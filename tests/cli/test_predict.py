@@ -98,3 +98,9 @@ def test_a_launch_that_fails_is_diagnosed(shardkit: Shardkit, tmp_path: Path) ->
 def test_what_makes_no_sense_is_said(shardkit: Shardkit, arguments: tuple[str, ...], message: str) -> None:
     ended = shardkit("predict", *arguments, "--bank", TOY)
     assert ended.returncode == 2 and message in ended.stderr and not ended.stdout
+
+
+def test_a_question_that_is_no_code_has_no_reference_and_is_said_to_be_none(shardkit: Shardkit) -> None:
+    ended = shardkit("predict", "pp/gpipe_idle", "--reference")
+    assert ended.returncode == 2 and "pp/gpipe_idle is a number question" in ended.stderr
+    assert "given out without answers" not in ended.stderr
