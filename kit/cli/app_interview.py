@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kit.cli.options import BankOption, LanguageOption, LevelOption, TopicOption
+from kit.cli.options import BankOption, LanguageOption, LevelOption, TopicOption, seed_option
 
 
 def interview(
@@ -26,7 +26,7 @@ def interview(
     write_plan: Annotated[
         Path | None, typer.Option("--write-plan", metavar="F", help="Write the plan as a file, and ask nothing")
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The same plan as before", min=0)] = None,
+    seed: Annotated[int | None, seed_option("The same plan as before")] = None,
     share: Annotated[
         bool, typer.Option("--share", help="Prompts alone, for a shared screen: of a plan, or of what goes on")
     ] = False,

@@ -57,8 +57,6 @@ def make_plan(
     headers: of the whole bank. levels, topics: empty means the middle level and every topic. A part whose questions do
     not fit into its time, or that has none, gives its time to the others. Raises KitError where nothing is left.
     """
-    if seed >= SEED_LIMIT:
-        raise KitError(f"a seed is a whole number below 2^63, got {seed}")
     if not LEAST_MINUTES <= minutes <= MOST_MINUTES:
         raise KitError(f"an interview takes {LEAST_MINUTES} to {MOST_MINUTES} minutes, got {minutes:g}")
     rng = random.Random(f"interview {seed}")

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from kit.interview.record import ItemRecord
 
 
+WHAT_BECAME = {"skipped": "mock_skipped", "next_part": "mock_next_part", "unchanged": "mock_unchanged"}
+
+
 @dataclass(frozen=True, slots=True)
 class Room:
     """What a mock needs from outside; `start` and `grade` raise KitError for what the candidate has to put right.
@@ -194,8 +197,8 @@ def show_change(page: Page, before: Mock, after: Mock) -> None:
         why = complaint(page, after.quiz) if after.complaint and after.quiz is not None else after.complaint
         page.line(page.say("not_taken", why=why) if why else page.say("mock_nothing"), style="yellow")
         show_keys(page, after)
-    elif notice in ("skipped", "next_part", "unchanged"):
-        page.line(page.say(f"mock_{notice}"), style="dim")
+    elif notice in WHAT_BECAME:
+        page.line(page.say(WHAT_BECAME[notice]), style="dim")
     elif after.phase == "following" and before.phase != "following":
         page.line(page.say("mock_taken"), style="dim")
         show_follow_up(page, after)

@@ -115,12 +115,6 @@ def test_an_interview_has_a_length(minutes: float) -> None:
         make_plan(BANK, minutes, (), (), 1)
 
 
-def test_a_seed_that_no_plan_file_may_have_makes_none() -> None:
-    assert make_plan(BANK, 60, (), (), 2**63 - 1).seed == 2**63 - 1
-    with pytest.raises(KitError, match="below 2"):
-        make_plan(BANK, 60, (), (), 2**63)
-
-
 def test_no_question_is_no_plan() -> None:
     with pytest.raises(KitError, match="no question fits"):
         make_plan([header for header in BANK if header.kind == "code"], 10, (), (), 1)

@@ -182,7 +182,7 @@ def test_every_phrase_is_used_and_none_is_missing() -> None:
     source = "\n".join(path.read_text("utf-8") for path in folder.glob("*.py") if not path.stem.endswith("words"))
     source += "".join(
         (folder.parent / "cli" / name).read_text("utf-8")
-        for name in ("browse.py", "progress.py", "hunt.py", "predict.py", "quiz.py")
+        for name in ("browse.py", "progress.py", "hunt.py", "predict.py", "quiz.py", "interview.py")
     )
     said = set(re.findall(r"""say\(\s*f?"([\w{}.]+)\"""", source)) | set(re.findall(r'"(\w+)"', source))
     built = (
