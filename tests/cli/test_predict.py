@@ -55,7 +55,7 @@ def test_the_same_in_chinese(start: Start) -> None:
     shown = until(child, "rank 0 发送多少字节？")
     assert "整个运行" in shown and "rank 0 的输入" in shown and fits(shown)
     press(child, "很多")
-    until(child, "这不是有效的答案，不计分：请带单位")
+    until(child, "这不是有效的答案，不计分：'很多' 不是数；请带单位")
     press(child, "160 B")
     shown = until(child, "再来一次：")
     assert "猜测与实测" in shown and "你猜 160 B；实测 160 B" in shown and "2/2 分" in shown and fits(shown)
