@@ -99,7 +99,7 @@ def outside(page: Page, mock: Mock, room: Room, watch: Stopwatch) -> Mock:
         if mock.notice == "edit":
             assert mock.quiz is not None or mock.phase == "following"
             written = mock.written if mock.phase == "following" or mock.quiz is None else mock.quiz.written
-            text = edit("\n".join(written))
+            text = edit("\n".join(written), say=page.say)
             return edited(pass_time(mock, watch.lap()), text)
         if mock.notice == "start":
             path, is_new = room.start(mock.item.question_id)

@@ -79,11 +79,11 @@ def outside(page: Page, desk: Desk, room: Room) -> Desk:
     """What a line asked for that is not the machine's to do: an editor, a grade."""
     try:
         if desk.notice == "edit_answer":
-            return answered(desk, edit(desk.item.answer), room.showing)
+            return answered(desk, edit(desk.item.answer, say=page.say), room.showing)
         if desk.notice == "edit_note":
-            return noted(desk, edit(desk.item.notes))
+            return noted(desk, edit(desk.item.notes, say=page.say))
         if desk.notice == "edit_overall":
-            return summed_up(desk, edit(desk.record.overall))
+            return summed_up(desk, edit(desk.record.overall, say=page.say))
         if desk.notice == "grade":
             page.line(page.say("iv_grading", path=desk.wanted), style="dim")
             page.file.flush()

@@ -32,7 +32,7 @@ def held(monkeypatch: pytest.MonkeyPatch, plan: Plan, lines: str, took_s: float)
     """An editor and a grade take so long, and typing no time."""
     clock = Clock()
 
-    def edited(text: str) -> str:
+    def edited(text: str, **_: object) -> str:
         clock.now += took_s
         return f"{text}\nwritten"
 
