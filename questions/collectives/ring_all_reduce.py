@@ -24,6 +24,7 @@ def ring_all_reduce(tensor: torch.Tensor, group: dist.ProcessGroup | None = None
     A send may wait until its receiver has posted the receive: nothing is buffered. On return nothing is in flight.
 
     At every step all ranks send and receive at the same time, so the whole takes 2(n-1) messages of one chunk. Besides
-    the tensor at most two chunks of memory are used at a time, and none is kept after the return.
+    the tensor at most two chunks of memory are used at a time, and none is kept after the return. Random numbers, the
+    default dtype and the grad mode are left alone.
     """
     raise NotImplementedError

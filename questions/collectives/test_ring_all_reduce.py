@@ -18,19 +18,22 @@ EXACT = {torch.float64: 2**20, torch.float32: 2**20, torch.float16: 2**8, torch.
 def all_reduce_each(solution, inputs):
     """Runs every case on this rank; a barrier before each and one after the last separate them in the trace."""
     groups = [dist.new_group(members) for members in inputs["groups"]]
+    torch.manual_seed(inputs["seed"])
     for index, case in enumerate(inputs["cases"]):
         dist.barrier()
-        if case["group"] is None:
-            continue
-        buffer = case["buffer"]
-        tensor = buffer[GUARD : buffer.numel() - GUARD].view(case["shape"])
-        group = None if case["group"] == WORLD else groups[case["group"]]
         mark(f"case {index}")
-        solution.ring_all_reduce(tensor, group)
+        if case["group"] is not None:  # else this rank is in no group
+            buffer = case["buffer"]
+            tensor = buffer[GUARD : buffer.numel() - GUARD].view(case["shape"])
+            group = None if case["group"] == WORLD else groups[case["group"]]
+            solution.ring_all_reduce(tensor, group)
         mark(f"case {index} done")
     dist.barrier()
     return {
         "buffers": [case["buffer"] for case in inputs["cases"]],
+        "draw": torch.rand(3),
+        "default_dtype": torch.get_default_dtype(),
+        "grad_enabled": torch.is_grad_enabled(),
         "large": all_reduce_large(solution, inputs["large"]) if inputs["large"] is not None else None,
     }
 
@@ -38,7 +41,7 @@ def all_reduce_each(solution, inputs):
 def all_reduce_large(solution, start):
     """Held at the start and around the second of two calls, which finds made what is made once."""
     hold("start")  # before anything large: from here on freed memory goes back at once, and is in no later peak
-    tensor = torch.zeros(LARGE_BYTES // 4)
+    tensor = torch.zeros(LARGE_BYTES // 4, dtype=torch.float32)
     solution.ring_all_reduce(tensor)
     fill(tensor, start)
     hold("before")
@@ -96,8 +99,9 @@ def ring_problem(rng, world_size):
         make_case(rng, n, "dtype", [n * k], torch.float16),
         make_case(rng, n, "dtype", [n * k], torch.bfloat16),
     ]
+    middle(cases[1]["buffers"][n - 1]).zero_()  # one rank alone has nothing to add, and takes part all the same
     large = torch.randint(-1000, 1000, (n,), generator=rng).tolist() if n == LARGE_WORLD_SIZE else None
-    return {"groups": [], "cases": cases, "large": large}
+    return {"groups": [], "cases": cases, "large": large, "seed": int(torch.randint(2**31, (), generator=rng))}
 
 
 PARTITIONS = {
@@ -105,6 +109,7 @@ PARTITIONS = {
     2: [[[1]], [[0], [1]]],
     3: [[[1, 2]], [[0, 2], [1]]],
     4: [[[1, 2, 3]], [[0, 2], [1, 3]], [[0, 1, 3]]],
+    5: [[[0, 1, 2, 3, 4]], [[0, 2, 4], [1, 3]]],  # all ranks, and still a group
 }
 
 
@@ -113,8 +118,10 @@ def subgroup_problem(rng, world_size):
     for partition in PARTITIONS[world_size]:
         n = max(len(members) for members in partition)
         cases.append(make_case(rng, world_size, "subgroup", [2 * n + 1], partition=partition))
+    cases.append(make_case(rng, world_size, "subgroup", [3, n], torch.bfloat16, partition=partition))
     groups = [members for partition in PARTITIONS[world_size] for members in partition]
-    return {"groups": groups, "cases": cases, "large": None}
+    seed = int(torch.randint(2**31, (), generator=rng))
+    return {"groups": groups, "cases": cases, "large": None, "seed": seed}
 
 
 def members_of(case, rank):
@@ -131,7 +138,7 @@ def rank_inputs(problem, rank):
             {"group": WORLD if case["is_world"] else group, "shape": case["shape"], "buffer": case["buffers"][rank]}
         )
     large = problem["large"][rank] if problem["large"] is not None else None
-    return {"groups": problem["groups"], "cases": cases, "large": large}
+    return {"groups": problem["groups"], "cases": cases, "large": large, "seed": problem["seed"]}
 
 
 def expected(problem):
@@ -212,10 +219,10 @@ def operations_by_case(run, rank):
 
 
 def each_case(run):
-    """(rank, case, this rank's operations in it), for every rank and case."""
+    """(rank, case, the members of its ring, this rank's operations in it), for every rank and case."""
     for rank in range(run.world_size):
         for case, operations in zip(run.problem["cases"], operations_by_case(run, rank), strict=True):
-            yield rank, case, operations
+            yield rank, case, members_of(case, rank) or [rank], operations
 
 
 def sends(operations):
@@ -247,7 +254,7 @@ SUBGROUPS = Scenario(
     problem=subgroup_problem,
     rank_inputs=rank_inputs,
     expected=expected,
-    world_sizes=(1, 2, 3, 4),
+    world_sizes=(1, 2, 3, 4, 5),
     gloo=(4,),
     deadline_s=20,
 )
@@ -286,32 +293,60 @@ def test_a_subgroup_sums_its_own_members(run):
 @RING.check("traffic")
 def test_only_send_and_receive_are_used(run):
     """No collective: every operation is a send or a receive."""
-    for rank, _, operations in each_case(run):
-        for operation in operations:
-            if operation.name not in ("send", "recv"):
-                fail(f"rank {rank} called {operation.name} at {operation.site}: use send and receive only")
+    check_names(run)
 
 
 @RING.check("traffic")
 def test_messages_go_to_ring_neighbours(run):
     """Rank r talks to r-1 and r+1 (mod n) and to nobody else."""
-    n = run.world_size
-    for rank, _, operations in each_case(run):
-        neighbours = {(rank - 1) % n, (rank + 1) % n}
-        for operation in operations:
-            if operation.peer is not None and operation.peer not in neighbours:
-                direction = "sent to" if operation.name == "send" else "received from"
-                fail(
-                    f"rank {rank} of {n} {direction} rank {operation.peer} at {operation.site}; "
-                    f"its neighbours in the ring are {sorted(neighbours)}"
-                )
+    check_neighbours(run)
 
 
 @RING.check("traffic")
 def test_a_rank_sends_two_n_minus_1_chunks(run):
     """A rank sends at most 2(n-1) messages (exactly so when n divides), none longer than ceil(numel / n) elements."""
-    n = run.world_size
-    for rank, case, operations in each_case(run):
+    check_messages(run)
+
+
+@RING.check("traffic")
+def test_bytes_sent_are_those_of_a_ring(run):
+    """Exactly 2(n-1)/n of the bytes when n divides; else at most 2(n-1) ceil(numel / n) elements, and none left out."""
+    check_bytes(run)
+
+
+@SUBGROUPS.check("traffic")
+def test_a_subgroup_sends_what_a_ring_sends(run):
+    """In a group too: only send and receive, to neighbours in the group's ring, 2(n-1) chunks and their bytes."""
+    check_names(run)
+    check_neighbours(run)
+    check_messages(run)
+    check_bytes(run)
+
+
+def check_names(run):
+    for rank, _, _, operations in each_case(run):
+        for operation in operations:
+            if operation.name not in ("send", "recv"):
+                fail(f"rank {rank} called {operation.name} at {operation.site}: use send and receive only")
+
+
+def check_neighbours(run):
+    for rank, case, members, operations in each_case(run):
+        n, place = len(members), members.index(rank)
+        neighbours = {members[place - 1], members[(place + 1) % n]}
+        ring = "the ring" if case["is_world"] else f"the ring of global ranks {members}"
+        for operation in operations:
+            if operation.peer is not None and operation.peer not in neighbours:
+                direction = "sent to" if operation.name == "send" else "received from"
+                fail(
+                    f"rank {rank} of {n} {direction} rank {operation.peer} at {operation.site}; "
+                    f"its neighbours in {ring} are {sorted(neighbours)}"
+                )
+
+
+def check_messages(run):
+    for rank, case, members, operations in each_case(run):
+        n = len(members)
         chunk = ceil_chunk(case, n)
         longest = max((operation.numel for operation in sends(operations)), default=0)
         if longest > chunk:
@@ -326,16 +361,17 @@ def test_a_rank_sends_two_n_minus_1_chunks(run):
             fail(f"rank {rank} of {n} sent {num_sends} messages; a ring takes {bound}2(n-1) = {2 * (n - 1)}")
 
 
-@RING.check("traffic")
-def test_bytes_sent_are_those_of_a_ring(run):
-    """Exactly 2(n-1)/n of the bytes when n divides; else at most 2(n-1) ceil(numel / n) elements, and none left out."""
-    n = run.world_size
-    totals = [0] * len(run.problem["cases"])
-    for rank in range(n):
+def check_bytes(run):
+    totals = {}  # (case, members) -> what they sent together
+    for index, case in enumerate(run.problem["cases"]):
+        for members in case["groups"]:
+            totals[index, tuple(members)] = 0
+    for rank in range(run.world_size):
         for index, operations in enumerate(operations_by_case(run, rank)):
             case = run.problem["cases"][index]
+            members = members_of(case, rank) or [rank]
+            n = len(members)
             sent_bytes = sum(operation.sent_bytes for operation in operations)
-            totals[index] += sent_bytes
             most_bytes = 2 * (n - 1) * ceil_chunk(case, n) * case["dtype"].itemsize
             is_exact = numel_of(case) % n == 0
             if sent_bytes > most_bytes or (is_exact and sent_bytes < most_bytes):
@@ -344,7 +380,10 @@ def test_bytes_sent_are_those_of_a_ring(run):
                     f"rank {rank} of {n} sent {sent_bytes} B for {numel_of(case)} elements of "
                     f"{name_of(case['dtype'])}; a ring sends {bound} {most_bytes} B"
                 )
-    for case, total in zip(run.problem["cases"], totals, strict=True):
+            if n > 1:
+                totals[index, tuple(members)] += sent_bytes
+    for (index, members), total in totals.items():
+        case, n = run.problem["cases"][index], len(members)
         least_bytes = 2 * (n - 1) * numel_of(case) * case["dtype"].itemsize
         if total < least_bytes:
             fail(
@@ -356,19 +395,34 @@ def test_bytes_sent_are_those_of_a_ring(run):
 @RING.check("time")
 def test_all_ranks_send_and_receive_at_the_same_time(run):
     """Links carry both directions at once: done after 2(n-1) (latency + bytes of a chunk / bandwidth)."""
+    check_time(run)
+
+
+@SUBGROUPS.check("time")
+def test_a_subgroup_sends_and_receives_at_the_same_time(run):
+    """The ring of a group takes no longer either, beside another group's."""
+    check_time(run)
+
+
+def check_time(run):
     from kit.grading import profile  # here, since ranks import this file too
 
-    links, n = profile("unit"), run.world_size  # a message costs 1 s and 1 s a byte: both can be seen
+    links = profile("unit")  # a message costs 1 s and 1 s a byte: both can be seen
     timeline = run.result.timeline_under(links)
     for index, case in enumerate(run.problem["cases"]):
+        n = max(len(members) for members in case["groups"])  # the largest of a partition takes longest
         chunk_bytes = ceil_chunk(case, n) * case["dtype"].itemsize
-        expected_s = 2 * (n - 1) * links.inside.message_s(chunk_bytes)
+        expected_s = max(
+            2 * (size - 1) * links.inside.message_s(ceil_chunk(case, size) * case["dtype"].itemsize)
+            for size in {len(members) for members in case["groups"]}
+        )
         took_s = timeline.between(f"case {index}", f"case {index} done").makespan_s
         # A hundredth is for those who ask is_completed() again and again; whoever waits for a neighbour without need
         # loses whole messages, at least one in 2(n-1).
         if took_s > 1.01 * expected_s:
+            slower = f"{took_s / expected_s:.2g} times " if expected_s else ""
             fail(
-                f"n = {n}, a tensor of shape {case['shape']}: done after {took_s:g} s, {took_s / expected_s:.2g} times "
+                f"n = {n}, a tensor of shape {case['shape']}: done after {took_s:g} s, {slower}"
                 f"the 2(n-1) (a + chunk / B) = {expected_s:g} s of a ring in which every rank sends and receives at "
                 f"the same time (a = 1 s, B = 1 B/s, a chunk has {chunk_bytes} B): some rank sends only when it has "
                 "received, or the other way round"
@@ -433,9 +487,30 @@ def test_memory_around_the_tensor_is_left_alone(run):
 
 
 @RING.check("discipline")
+def test_global_state_is_left_alone(run):
+    """Random numbers, the default dtype and the grad mode are as they were."""
+    expected = torch.rand(3, generator=torch.Generator().manual_seed(run.problem["seed"]))
+    for rank, returned in enumerate(run.ranks):
+        if returned["default_dtype"] != torch.float32 or not returned["grad_enabled"]:
+            fail(f"rank {rank}: the default dtype or the grad mode was changed and not put back")
+        if not torch.equal(returned["draw"], expected):
+            fail(f"rank {rank}: after the calls torch.rand draws other numbers than without them")
+
+
+@RING.check("discipline")
 def test_nothing_is_left_in_flight(run):
     """Every isend and irecv is waited for before the function returns."""
-    for rank, _, operations in each_case(run):
+    check_waits(run)
+
+
+@SUBGROUPS.check("discipline")
+def test_nothing_of_a_subgroup_is_left_in_flight(run):
+    """In a group too every isend and irecv is waited for before the function returns."""
+    check_waits(run)
+
+
+def check_waits(run):
+    for rank, _, _, operations in each_case(run):
         for operation in operations:
             if not operation.waited:
                 fail(

@@ -41,6 +41,7 @@ def run_gpipe(
     A send may wait until its receiver has posted the receive: nothing is buffered.
 
     While backwards run a rank has, beside the inputs that still wait for theirs (and the outputs on the last rank), at
-    most four tensors of the size of a microbatch's activation; after the return nothing of the batch is left.
+    most four tensors of the size of a microbatch's activation; after the return nothing of the batch is left. Random
+    numbers, the default dtype and the grad mode are left alone.
     """
     raise NotImplementedError

@@ -110,6 +110,7 @@ def squared_error(y, target):
 def run_each(solution, inputs):
     """Runs every batch on this rank; a barrier before each and one after the last separate them in the trace."""
     groups = [dist.new_group(members) for members in inputs["groups"]]
+    torch.manual_seed(inputs["seed"])
     losses = []
     for index, batch in enumerate(inputs["batches"]):
         dist.barrier()
@@ -124,9 +125,15 @@ def run_each(solution, inputs):
         losses.append(loss)
         mark(f"batch {index} done")
     dist.barrier()
+    returned = {
+        "losses": losses,
+        "draw": torch.rand(3),
+        "default_dtype": torch.get_default_dtype(),
+        "grad_enabled": torch.is_grad_enabled(),
+    }
     if inputs["is_held"]:
         hold_batch(solution)
-    return losses
+    return returned
 
 
 # --- memory: one batch of large microbatches, on stages whose work is next to nothing ---
@@ -180,12 +187,16 @@ def product(y, target):
     return (y * target).mean()
 
 
+def ones():
+    return torch.ones(HELD_SHAPE, dtype=HeldStage.dtype)
+
+
 def hold_batch(solution):
     """Held at the start, before the batch, in it by the stage, and after it, with the loss that it returned."""
     hold("start")  # before anything large: from here on freed memory goes back at once
     rank, last = dist.get_rank(), dist.get_world_size() - 1
-    microbatches = [torch.ones(HELD_SHAPE) for _ in range(HELD_MICROBATCHES)] if rank == 0 else None
-    targets = [torch.ones(HELD_SHAPE) for _ in range(HELD_MICROBATCHES)] if rank == last else None
+    microbatches = [ones() for _ in range(HELD_MICROBATCHES)] if rank == 0 else None
+    targets = [ones() for _ in range(HELD_MICROBATCHES)] if rank == last else None
     hold("before")
     loss = solution.run_gpipe(HeldStage(rank == 0, rank == last), microbatches, targets, product)
     del microbatches, targets  # so that whoever still has them has them alone
@@ -224,6 +235,10 @@ def world_batch(rng, world_size, sizes, dtype=torch.float64):
     return make_batch(rng, [list(range(world_size))], sizes, dtype)
 
 
+def with_seed(rng, problem):
+    return {**problem, "seed": int(torch.randint(2**31, (), generator=rng))}
+
+
 def equal_problem(rng, world_size):
     """5 microbatches: more than stages, and no multiple of 2, 3 or 4; then 1, and 2: fewer than stages."""
     size = int(torch.randint(2, 5, (), generator=rng))
@@ -233,13 +248,29 @@ def equal_problem(rng, world_size):
         world_batch(rng, world_size, [size] * 2),
         world_batch(rng, world_size, [size] * 3, torch.float32),
     ]
-    return {"groups": [], "batches": batches, "is_held": world_size == HELD_WORLD_SIZE}
+    return with_seed(rng, {"groups": [], "batches": batches, "is_held": world_size == HELD_WORLD_SIZE})
 
 
 def unequal_problem(rng, world_size):
-    """Four different sizes from 2 to 6, and a last microbatch of one sample."""
-    sizes = [*(2 + torch.randperm(5, generator=rng)[:4]).tolist(), 1]
-    return {"groups": [], "batches": [world_batch(rng, world_size, sizes)], "is_held": False}
+    """Sizes all different, the smallest microbatch last, first, and between; then the largest last and a float32."""
+    sizes = (2 + torch.randperm(5, generator=rng)[:4]).tolist()
+    few = sizes[:2]
+    batches = [
+        world_batch(rng, world_size, [*sizes, 1]),
+        world_batch(rng, world_size, [1, *few]),
+        world_batch(rng, world_size, [few[0], 1, few[1]]),
+        world_batch(rng, world_size, [*sorted(few), 7], torch.float32),
+    ]
+    for pipeline in batches[1]["pipelines"]:
+        # A microbatch that is predicted exactly: its loss is zero, and so is its gradient on every stage.
+        pipeline["targets"][1] = output_of(pipeline, pipeline["inputs"][1])
+    return with_seed(rng, {"groups": [], "batches": batches, "is_held": False})
+
+
+def output_of(pipeline, x):
+    for weight, bias in zip(pipeline["weights"], pipeline["biases"], strict=True):
+        x = torch.tanh(torch.nn.functional.linear(x, weight, bias))
+    return x
 
 
 PARTITIONS = {
@@ -252,9 +283,9 @@ PARTITIONS = {
 
 def subgroup_problem(rng, world_size):
     partitions = PARTITIONS[world_size]
-    batches = [make_batch(rng, pipelines, [2, 2, 2], is_world=False) for pipelines in partitions]
+    batches = [make_batch(rng, pipelines, [2, 3, 2], is_world=False) for pipelines in partitions]
     groups = [members for pipelines in partitions for members in pipelines]
-    return {"groups": groups, "batches": batches, "is_held": False}
+    return with_seed(rng, {"groups": groups, "batches": batches, "is_held": False})
 
 
 def pipeline_of(batch, rank):
@@ -267,6 +298,7 @@ def rank_inputs(problem, rank):
         "groups": problem["groups"],
         "batches": [stage_inputs(problem, batch, rank) for batch in problem["batches"]],
         "is_held": problem["is_held"],
+        "seed": problem["seed"],
     }
 
 
@@ -365,7 +397,7 @@ def describe(batch, pipeline):
 
 def check_losses(run):
     for index, batch, pipeline, expected_run, rank, stage_index in each_stage(run):
-        loss = run.ranks[rank][index]
+        loss = run.ranks[rank]["losses"][index]
         if stage_index < len(pipeline["members"]) - 1:
             if loss is not None:
                 fail(f"rank {rank} (stage {stage_index}) returned {loss!r}, expected None: no loss here")
@@ -482,26 +514,58 @@ def test_a_subgroup_is_a_pipeline_of_its_own(run):
 @EQUAL.check("traffic")
 def test_only_neighbours_send_and_receive(run):
     """No collective, and no message but between stage s and stage s + 1."""
-    for rank, _, operations in each_trace(run):
-        for operation in operations:
-            if operation.name not in ("send", "recv"):
-                fail(f"rank {rank} called {operation.name} at {operation.site}: use send and receive only")
-            if operation.peer is not None and abs(operation.peer - rank) != 1:
-                direction = "sent to" if operation.name == "send" else "received from"
-                fail(f"rank {rank} {direction} rank {operation.peer} at {operation.site}, which is not its neighbour")
+    check_neighbours(run)
 
 
 @EQUAL.check("traffic")
 def test_each_activation_and_gradient_travels_once(run):
     """M activations to the next rank and M gradients to the previous one, each in a message of its own size."""
+    check_messages(run)
+
+
+@UNEQUAL.check("traffic")
+def test_unequal_microbatches_travel_as_they_are(run):
+    """Unequal microbatches are neither padded nor announced: each message has its own size, and there is no other."""
+    check_neighbours(run)
+    check_messages(run)
+
+
+@SUBGROUPS.check("traffic")
+def test_a_subgroup_sends_what_a_pipeline_sends(run):
+    """In a group too: no collective, and every activation and every gradient once, between neighbours."""
+    check_neighbours(run)
+    check_messages(run)
+
+
+def each_place(run):
+    """(rank, batch, its pipeline, its stage there, its operations), for every stage of every batch."""
     for rank, batch, operations in each_trace(run):
-        (pipeline,) = batch["pipelines"]
-        for what, peer, width in (
-            ("activations", rank + 1, pipeline["widths"][rank + 1]),
-            ("gradients", rank - 1, pipeline["widths"][rank]),
-        ):
-            if not 0 <= peer < run.world_size:
-                continue
+        pipeline = pipeline_of(batch, rank)
+        if pipeline is not None:
+            yield rank, batch, pipeline, pipeline["members"].index(rank), operations
+
+
+def neighbours_of(pipeline, stage):
+    """{-1: the rank of the stage before, 1: of the stage after}, as far as there are any."""
+    members = pipeline["members"]
+    return {side: members[stage + side] for side in (-1, 1) if 0 <= stage + side < len(members)}
+
+
+def check_neighbours(run):
+    for rank, _, pipeline, stage, operations in each_place(run):
+        for operation in operations:
+            if operation.name not in ("send", "recv"):
+                fail(f"rank {rank} called {operation.name} at {operation.site}: use send and receive only")
+            if operation.peer is not None and operation.peer not in neighbours_of(pipeline, stage).values():
+                direction = "sent to" if operation.name == "send" else "received from"
+                fail(f"rank {rank} {direction} rank {operation.peer} at {operation.site}, which is not its neighbour")
+
+
+def check_messages(run):
+    for rank, batch, pipeline, stage, operations in each_place(run):
+        for side, peer in neighbours_of(pipeline, stage).items():
+            what, width = ("activations", stage + 1) if side == 1 else ("gradients", stage)
+            width = pipeline["widths"][width]
             expected_bytes = [size * width * batch["dtype"].itemsize for size in batch["sizes"]]
             sent_bytes = [op.nbytes for op in operations if op.name == "send" and op.peer == peer]
             if sorted(sent_bytes) != sorted(expected_bytes):
@@ -594,6 +658,18 @@ def test_every_rank_of_a_subgroup_finishes(run):
 @EQUAL.check("discipline")
 def test_all_forwards_come_before_any_backward(run):
     """GPipe's order on every stage: M forwards, then M backwards."""
+    check_order(run)
+    for rank in range(1, run.world_size):
+        check_gradients_leave_after_all_activations(run, rank)
+
+
+@UNEQUAL.check("discipline")
+def test_unequal_microbatches_keep_the_order(run):
+    """Unequal microbatches too: M forwards, then M backwards."""
+    check_order(run)
+
+
+def check_order(run):
     for index, batch, _, _, rank, stage_index in each_stage(run):
         num_microbatches = len(batch["sizes"])
         calls = run.services["stage"].logs[rank, index]
@@ -603,8 +679,6 @@ def test_all_forwards_come_before_any_backward(run):
                     f"stage {stage_index} (rank {rank}) ran the backward of microbatch {microbatch} after {position} "
                     f"of {num_microbatches} forwards; GPipe runs all forwards first"
                 )
-    for rank in range(1, run.world_size):
-        check_gradients_leave_after_all_activations(run, rank)
 
 
 def check_gradients_leave_after_all_activations(run, rank):
@@ -622,8 +696,29 @@ def check_gradients_leave_after_all_activations(run, rank):
 
 
 @EQUAL.check("discipline")
+def test_global_state_is_left_alone(run):
+    """Random numbers, the default dtype and the grad mode are as they were."""
+    expected = torch.rand(3, generator=torch.Generator().manual_seed(run.problem["seed"]))
+    for rank, returned in enumerate(run.ranks):
+        if returned["default_dtype"] != torch.float32 or not returned["grad_enabled"]:
+            fail(f"rank {rank}: the default dtype or the grad mode was changed and not put back")
+        if not torch.equal(returned["draw"], expected):
+            fail(f"rank {rank}: after the batches torch.rand draws other numbers than without them")
+
+
+@EQUAL.check("discipline")
 def test_nothing_is_left_in_flight(run):
     """Every isend and irecv is waited for before the function returns."""
+    check_waits(run)
+
+
+@SUBGROUPS.check("discipline")
+def test_nothing_of_a_subgroup_is_left_in_flight(run):
+    """In a group too every isend and irecv is waited for before the function returns."""
+    check_waits(run)
+
+
+def check_waits(run):
     for rank, _, operations in each_trace(run):
         for operation in operations:
             if not operation.waited:
