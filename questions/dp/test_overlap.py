@@ -131,11 +131,13 @@ def draw_tower(rng, world_size):
         "secrets": [randn(width, width) / width**0.5 for width in WIDTHS[1:]],
         "towers": [draw_state(Tower(None), rng) for _ in range(world_size)],
         "timed_batches": [[randn(3, WIDTHS[0]) for _ in range(NUM_TIMED_STEPS)] for _ in range(world_size)],
+        "timed_slopes": [[1.0, 0.0 if 0 < rank == world_size - 1 else 1.0] for rank in range(world_size)],
     }
 
 
-def tower_loss(module, x):
-    return module(x).pow(2).sum()
+def tower_loss(module, x, slope):
+    """slope 0: every gradient is there, and is zero."""
+    return module(x).pow(2).sum() * slope
 
 
 def timed_train(solution, inputs):
@@ -144,11 +146,11 @@ def timed_train(solution, inputs):
     load(module, inputs["tower"])
     ddp = solution.DDPIndividualParameters(module)
     returned = []
-    for step, x in enumerate(inputs["timed_batches"], start=1):
+    for step, (x, slope) in enumerate(zip(inputs["timed_batches"], inputs["timed_slopes"], strict=True), start=1):
         dist.barrier()
         mark(f"step {step}")
         ddp.zero_grad()
-        tower_loss(ddp, x).backward()
+        tower_loss(ddp, x, slope).backward()
         ddp.finish_gradient_synchronization()
         mark(f"step {step} done")
         returned.append(gradients(ddp.module))
@@ -160,14 +162,77 @@ def timed_expected(problem):
     module = Tower(lambda x, layer: torch.tanh(x @ problem["secrets"][layer]))
     load(module, problem["towers"][0])
     means = []
-    for batches in zip(*problem["timed_batches"], strict=True):
+    for step in range(NUM_TIMED_STEPS):
         local = []
-        for x in batches:
+        for batches, slopes in zip(problem["timed_batches"], problem["timed_slopes"], strict=True):
             module.zero_grad()
-            tower_loss(module, x).backward()
+            tower_loss(module, batches[step], slopes[step]).backward()
             local.append(gradients(module))
         means.append(mean_of(local))
     return means
+
+
+# --- two wrapped modules in one backward, as a generator and its critic: neither may mind the other ---
+
+
+class Half(nn.Module):
+    """A linear layer, and BatchNorm for its mode and its buffers."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(3, dtype=torch.float64)
+        self.linear = nn.Linear(3, 3, dtype=torch.float64)
+
+    def forward(self, x):
+        return self.linear(self.norm(x))
+
+
+def draw_pair(rng, world_size):
+    return {
+        "halves": [[draw_state(Half(), rng) for _ in range(2)] for _ in range(world_size)],
+        "x": [torch.randn(4, 3, generator=rng, dtype=torch.float64) for _ in range(world_size)],
+    }
+
+
+def pair_loss(first, second, x):
+    return (first(x) * second(x)).sum()
+
+
+def train_pair(solution, inputs):
+    """Both are waited for when backward is over; before that each is evaluated, which is not training."""
+    halves = []
+    for state in inputs["halves"]:
+        module = Half()
+        load(module, state)
+        halves.append(solution.DDPIndividualParameters(module))
+    mark("pair constructed")
+    pair_loss(*halves, inputs["x"]).backward()
+    evaluated = [evaluate(half, inputs["x"]) for half in halves]
+    for half in halves:
+        half.finish_gradient_synchronization()
+    mark("pair")
+    return {"gradients": [gradients(half.module) for half in halves], "evaluated": evaluated}
+
+
+def evaluate(module, x):
+    module.eval()
+    with torch.no_grad():
+        y = module(x)
+    module.train()
+    return {"output": y.clone(), "requires grad": y.requires_grad}
+
+
+def pair_expected(problem):
+    halves = [Half() for _ in range(2)]
+    local, evaluated = [], []
+    for x in problem["x"]:
+        for half, state in zip(halves, problem["halves"][0], strict=True):
+            load(half, state)
+            half.zero_grad()
+        pair_loss(*halves, x).backward()
+        local.append([gradients(half) for half in halves])
+        evaluated.append([evaluate(half, x) for half in halves])
+    return {"gradients": [mean_of(trees) for trees in zip(*local, strict=True)], "evaluated": evaluated}
 
 
 # --- memory: what is left of steps whose gradients are large ---
@@ -257,6 +322,7 @@ def train_problem(rng, world_size):
         "batches": [[draw_batch(rng, rank) for _ in ZERO_GRAD] for rank in range(world_size)],
         "seed": int(torch.randint(0, 2**31, (), generator=rng)),
         **draw_tower(rng, world_size),
+        "pair": draw_pair(rng, world_size),
     }
 
 
@@ -267,6 +333,8 @@ def train_inputs(problem, rank):
         "seed": problem["seed"],
         "tower": problem["towers"][rank],
         "timed_batches": problem["timed_batches"][rank],
+        "timed_slopes": problem["timed_slopes"][rank],
+        "pair": {name: drawn[rank] for name, drawn in problem["pair"].items()},
     }
 
 
@@ -294,6 +362,7 @@ def train(solution, inputs):
     returned["default_dtype"] = torch.get_default_dtype()
     returned["grad_enabled"] = torch.is_grad_enabled()
     returned["timed"] = timed_train(solution, inputs)
+    returned["pair"] = train_pair(solution, inputs["pair"])
     if dist.get_world_size() == HELD_WORLD_SIZE:
         hold_steps(solution)
     return returned
@@ -325,6 +394,7 @@ def train_expected(problem):
                     param.grad = total.get(name)
                 descend(replica)
     result["timed"] = timed_expected(problem)
+    result["pair"] = pair_expected(problem["pair"])
     result["draw"] = torch.rand(4, generator=torch.Generator().manual_seed(problem["seed"]))
     return result
 
@@ -369,6 +439,28 @@ def test_gradients_are_the_mean(run):
     compare_gradients(run, [k for k, zero_grad in enumerate(ZERO_GRAD) if zero_grad is not None])
     for rank, returned in enumerate(run.ranks):
         compare(returned["timed"], run.expected["timed"], what="gradient", rank=rank, world_size=run.world_size)
+        compare(
+            returned["pair"]["gradients"],
+            run.expected["pair"]["gradients"],
+            what="gradient",
+            rank=rank,
+            world_size=run.world_size,
+            where="two wrapped modules in one backward",
+        )
+
+
+@TRAIN.check("values")
+def test_forward_is_the_module_s_own(run):
+    """Forward returns what the module returns, in eval mode and under no_grad too."""
+    for rank, returned in enumerate(run.ranks):
+        compare(
+            returned["pair"]["evaluated"],
+            run.expected["pair"]["evaluated"][rank],
+            what="evaluation",
+            rank=rank,
+            world_size=run.world_size,
+            where="in eval mode and under no_grad, between backward and finish",
+        )
 
 
 @TRAIN.check("values")
@@ -481,6 +573,11 @@ def test_one_all_reduce_per_gradient(run):
                 )
             if sent != needed:
                 fail(f"{where}: all_reduces of {sent} bytes, the gradients have {needed}")
+        where = f"rank {rank}, two wrapped modules in one backward and an evaluation"
+        sent = sorted(op.nbytes for op in only(parts["pair"], ("all_reduce",), where))
+        of_both = sorted(size for grads in run.expected["pair"]["gradients"] for size in sizes_of(grads.values()))
+        if sent != of_both:
+            fail(f"{where}: all_reduces of {sent} bytes, the gradients have {of_both}")
 
 
 @TRAIN.check("time")
@@ -691,3 +788,17 @@ def test_unused_parameters_count_as_zero(run):
                     },
                     where=f"after backward {backward + 1}",
                 )
+
+
+@UNUSED.check("traffic")
+def test_unused_parameters_cost_nothing_more(run):
+    """Whatever a rank did not use, a backward costs one all_reduce for each trainable parameter, and nothing else."""
+    if run.world_size == 1:
+        return
+    needed = sorted(sizes_of(run.expected["gradients"][0].values()) * len(ROUTES))
+    for rank in range(run.world_size):
+        where = f"rank {rank}, all {len(ROUTES)} backwards"
+        operations = [op for op in run.trace.operations(rank) if op.name != "broadcast"]
+        sent = sorted(op.nbytes for op in only(operations, ("all_reduce", "barrier"), where) if op.name == "all_reduce")
+        if sent != needed:
+            fail(f"{where}: {len(sent)} all_reduces of {sent} bytes, the gradients have {needed}")

@@ -361,7 +361,7 @@ FLAWS = {
     ),
 }
 IN_FORWARD = ("unreduced output", "early bias", "tanh")
-BIAS_COUNTED_TWICE = "the whole gradient once per rank: it is whole on every rank already, and was reduced"
+BIAS_REDUCED = "the whole gradient counted once per rank: it was reduced, though every rank has all of it"
 BIAS_DIVIDED = "the whole gradient divided by the ranks: the bias was added in parts, 1/n on each rank"
 
 
@@ -461,7 +461,7 @@ def bias_suspects(run, rank, layer):
     n, right = place(run.problem, rank)[2], run.expected[rank]["gradients"][layer]["fc2.bias"]
     if n == 1 or not has_right_outputs(run, rank):
         return {}
-    return {BIAS_COUNTED_TWICE: n * right, BIAS_DIVIDED: right / n}
+    return {BIAS_REDUCED: n * right, BIAS_DIVIDED: right / n}
 
 
 def sections(run, rank):

@@ -51,6 +51,7 @@ class ShardedOptimizer(torch.optim.Optimizer):
         Called by every rank; gradients are averaged already. A parameter whose .grad is None is skipped.
         closure: called once; recomputes the gradients and returns the loss.
         kwargs: passed to optimizer_cls.step.
-        On return every parameter has the same bits on all ranks. Each parameter travels at most once a step.
+        On return every parameter has the same bits on all ranks. Each parameter travels at most once a step,
+        and nothing else does: there is nothing to reduce.
         """
         raise NotImplementedError

@@ -76,7 +76,7 @@ def make_closure(optimizer, params, batches):
 def train(make_optimizer, job):
     """Trains as the job says, and returns what it left behind: parameters after each step, state, losses."""
     params = {
-        name: nn.Parameter(value.clone(), requires_grad=name not in job["frozen"])
+        name: nn.Parameter(laid_out(value, name in job["transposed"]), requires_grad=name not in job["frozen"])
         for name, value in job["values"].items()
     }
     torch.manual_seed(job["seed"])
@@ -101,8 +101,9 @@ def train(make_optimizer, job):
         if closure is not None:
             loss = optimizer.step(closure, **job["step_arguments"])
         else:
-            for name, param in params.items():
-                param.grad = None if grads[name] is None else grads[name].clone()
+            if step not in job["grads_kept"]:
+                for name, param in params.items():
+                    param.grad = None if grads[name] is None else laid_out(grads[name], name in job["transposed"])
             loss = optimizer.step(**job["step_arguments"])
         mark()
         if scheduler is not None:
@@ -111,9 +112,15 @@ def train(make_optimizer, job):
         steps.append(values_of(params))
     returned = {"parameters": steps, "losses": losses, "state": held_state(optimizer, params)}
     returned["draw"] = torch.rand(3)
+    returned["requires_grad"] = [name for name, param in params.items() if param.requires_grad]
     returned["cleared"] = [gradients_after(optimizer, params, job, {"set_to_none": False})]
     returned["cleared"].append(gradients_after(optimizer, params, job, {}))
     return returned
+
+
+def laid_out(value, is_transposed):
+    """A copy; transposed: dense, but column by column in memory, as a tied or a converted weight may be."""
+    return value.t().contiguous().t() if is_transposed else value.clone()
 
 
 def values_of(params):
@@ -166,8 +173,8 @@ def expected_of(problem):
 # --- jobs ---------------------------------------------------------------------------------------------------
 
 
-def draw(rng, shape):
-    return torch.randn(shape, generator=rng, dtype=torch.float64)
+def draw(rng, shape, dtype=torch.float64):
+    return torch.randn(shape, generator=rng, dtype=torch.float64).to(dtype)
 
 
 def pick(rng, *choices):
@@ -183,17 +190,33 @@ def small(rng):
     return pick(rng, [1], [2], [3])
 
 
-def make_job(rng, world_size, shapes, optimizer, hyperparameters, *, groups=None, num_steps=3, **description):
-    """shapes: {name: shape} in order of registration. groups: the constructor's; None is one plain list."""
+def make_job(
+    rng,
+    world_size,
+    shapes,
+    optimizer,
+    hyperparameters,
+    *,
+    groups=None,
+    num_steps=3,
+    dtype=torch.float64,
+    **description,
+):
+    """shapes: {name: shape} in order of registration. groups: the constructor's; None is one plain list.
+
+    grads_kept: steps before which nobody touches the gradients: those of the step before are used again.
+    """
     job = {
         "world_size": world_size,
-        "values": {name: draw(rng, shape) for name, shape in shapes.items()},
+        "values": {name: draw(rng, shape, dtype) for name, shape in shapes.items()},
         "frozen": [],
+        "transposed": [],
+        "grads_kept": [],
         "optimizer": optimizer,
         "hyperparameters": hyperparameters,
         "are_dicts": groups is not None,
         "groups": groups or [group(*shapes)],
-        "gradients": [{name: draw(rng, shape) for name, shape in shapes.items()} for _ in range(num_steps)],
+        "gradients": [{name: draw(rng, shape, dtype) for name, shape in shapes.items()} for _ in range(num_steps)],
         "late": {},
         "changes": {},
         "factors": [],
@@ -227,7 +250,17 @@ def fit_problem(rng, world_size):
     shapes = {**blocks(rng, 6), "temperature": []}
     hyperparameters = {"lr": 0.05, "betas": [0.8, 0.9], "eps": 0.1, "weight_decay": 0.1}
     return {
-        "fit": make_job(rng, world_size, shapes, "AdamW", hyperparameters, num_steps=4, edit_before=3, edit_factor=-2.5)
+        "fit": make_job(
+            rng,
+            world_size,
+            shapes,
+            "AdamW",
+            hyperparameters,
+            num_steps=4,
+            edit_before=3,
+            edit_factor=-2.5,
+            transposed=["1.weight", "4.weight"],
+        )
     }
 
 
@@ -271,12 +304,21 @@ def schedule_job(rng, world_size):
 
 
 def changes_job(rng, world_size):
-    """By hand: the learning rate of one group, then momentum and weight decay of the other."""
+    """By hand: the learning rate of one group, then momentum and weight decay of the other, then dampening.
+
+    The third step is with the gradients of the second.
+    """
     shapes = blocks(rng, 2)
     groups = [group("0.weight", "0.bias"), group("1.weight", "1.bias")]
-    changes = {"1": [[0, {"lr": 0.02}]], "2": [[1, {"momentum": 0.3, "weight_decay": 0.4}]]}
+    changes = {
+        "1": [[0, {"lr": 0.02}]],
+        "2": [[1, {"momentum": 0.3, "weight_decay": 0.4}]],
+        "3": [[0, {"dampening": 0.5}]],
+    }
     hyperparameters = {"lr": 0.1, "momentum": 0.9}
-    return make_job(rng, world_size, shapes, "SGD", hyperparameters, groups=groups, num_steps=4, changes=changes)
+    return make_job(
+        rng, world_size, shapes, "SGD", hyperparameters, groups=groups, num_steps=4, changes=changes, grads_kept=[2]
+    )
 
 
 def late_job(rng, world_size):
@@ -295,13 +337,17 @@ def late_job(rng, world_size):
 
 
 def skipped_job(rng, world_size):
-    """Gradients that are missing in some steps; momentum and weight decay show it if they count as zero."""
+    """Gradients that are missing in some steps; momentum and weight decay show it if they count as zero.
+
+    And one that is there and zero: what it belongs to moves by its momentum and its weight decay.
+    """
     shapes = blocks(rng, 3)
     job = make_job(rng, world_size, shapes, "SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.2}, num_steps=4)
     for step, name in [(0, "0.weight"), (1, "1.weight"), (1, "1.bias"), (2, "0.weight"), (3, "2.bias")]:
         job["gradients"][step][name] = None
     for grads in job["gradients"]:
         grads["2.weight"] = None
+    job["gradients"][2]["1.weight"].zero_()
     return {**job, "frozen": ["2.weight"]}
 
 
@@ -309,7 +355,14 @@ def closure_job(rng, world_size):
     arguments = {"grad_scale": 0.5}
     hyperparameters = {"lr": 0.1, "momentum": 0.9}
     return make_job(
-        rng, world_size, blocks(rng, 2), "ScaledSGD", hyperparameters, has_closure=True, step_arguments=arguments
+        rng,
+        world_size,
+        blocks(rng, 2),
+        "ScaledSGD",
+        hyperparameters,
+        has_closure=True,
+        step_arguments=arguments,
+        dtype=torch.float32,
     )
 
 
@@ -429,6 +482,12 @@ MISTAKES = {
 # --- what checks look at ------------------------------------------------------------------------------------
 
 
+def rtol_of(run, job):
+    """float64 is held to algebra; float32 to its own floor, 2^-24 for each of a step's few operations."""
+    is_double = all(value.dtype == torch.float64 for value in run.problem[job]["values"].values())
+    return 1e-9 if is_double else 1e-6
+
+
 def check_parameters(run, job, steps=None):
     """Every parameter on every rank after each of the steps."""
     expected = run.expected[job]
@@ -444,6 +503,7 @@ def check_parameters(run, job, steps=None):
                 what="parameter",
                 rank=rank,
                 world_size=run.world_size,
+                rtol=rtol_of(run, job),
                 suspects=suspects,
                 where=f"after step {step + 1}",
             )
@@ -595,42 +655,90 @@ def operations_by_step(run, rank):
     return outside, parts[1::2]
 
 
-def owned_bytes(run, rank):
+def owned_bytes(run, job, rank):
     """Bytes of the parameters that a rank may own: it holds their state, or nobody shows it."""
     return sum(
         value.numel() * value.element_size()
-        for name, value in run.problem["fit"]["values"].items()
-        if rank in holders(run, "fit", name) or not holders(run, "fit", name)
+        for name, value in run.problem[job]["values"].items()
+        if rank in holders(run, job, name) or not holders(run, job, name)
     )
+
+
+def shown_bytes(run, job, rank):
+    """Bytes of the parameters whose state a rank holds."""
+    values = run.problem[job]["values"]
+    return sum(v.numel() * v.element_size() for name, v in values.items() if rank in holders(run, job, name))
+
+
+MOVES = ("broadcast", "send", "recv", "gather", "barrier", "monitored_barrier")
+PADS = ("all_gather", "all_to_all")
+
+
+def check_step(run, job, rank, step, operations, least):
+    """Nothing but parameters travels, each once and in no more messages than there are parameters.
+
+    least: bytes that have to come. What is gathered from all may be padded to the longest shard, that of the rank that
+    owns most, or may; all else comes in its own size.
+    """
+    values, n = run.problem[job]["values"].values(), run.world_size
+    sizes = [value.numel() * value.element_size() for value in values]
+    longest = max([sum(sizes) / n + max(sizes), *(owned_bytes(run, job, each) for each in range(n))])
+    is_padded = any(operation.name in PADS for operation in operations)
+    most = (n - 1) * longest if is_padded else sum(sizes) - shown_bytes(run, job, rank)
+    got = sum(map(received_bytes, operations))
+    others = sum(sizes) - owned_bytes(run, job, rank)
+    names = ", ".join(sorted({operation.name for operation in operations})) or "no operation"
+    if not least <= got <= most:
+        fail(
+            f"rank {rank}, step {step}: received {got} bytes ({names}); it does not own {others} of the "
+            f"{sum(sizes)} bytes of parameters, so should receive {least} to {most:.0f}"
+        )
+    for operation in operations:
+        if operation.name not in MOVES + PADS:
+            fail(
+                f"rank {rank}, step {step}: {operation.name} of {operation.nbytes} bytes at {operation.site}: a step "
+                "moves parameters from their owners, and has nothing to reduce"
+            )
+    num_messages = sum(1 for operation in operations if operation.name not in ("send", "barrier", "monitored_barrier"))
+    if num_messages > max(len(sizes), n):
+        fail(
+            f"rank {rank}, step {step}: {num_messages} operations ({names}) for {len(sizes)} parameters: each travels "
+            "once, and nothing else does"
+        )
 
 
 @FIT.check("traffic")
 def test_parameters_travel_once_a_step(run):
     """In each step a rank receives the parameters that it does not own, and little more: no second copy."""
-    values, n = run.problem["fit"]["values"].values(), run.world_size
-    sizes = [value.numel() * value.element_size() for value in values]
-    # Shards padded to the longest: that of the rank that owns most, or may.
-    longest = max([sum(sizes) / n + max(sizes), *(owned_bytes(run, rank) for rank in range(n))])
-    for rank in range(n):
-        least, most = sum(sizes) - owned_bytes(run, rank), (n - 1) * longest
+    total = sum(value.numel() * value.element_size() for value in run.problem["fit"]["values"].values())
+    for rank in range(run.world_size):
         for step, operations in enumerate(operations_by_step(run, rank)[1], start=1):
-            got = sum(map(received_bytes, operations))
-            if not least <= got <= most:
-                names = ", ".join(sorted({operation.name for operation in operations})) or "no operation"
-                fail(
-                    f"rank {rank}, step {step}: received {got} bytes ({names}); it does not own {least} of the "
-                    f"{sum(sizes)} bytes of parameters, so should receive {least} to {most:.0f}"
-                )
+            check_step(run, "fit", rank, step, operations, total - owned_bytes(run, "fit", rank))
+
+
+@USE.check("traffic")
+def test_nothing_else_travels_in_use(run):
+    """Groups, closures and missing gradients: parameters travel in step, once at most, and nothing else does."""
+    for rank in range(run.world_size):
+        outside, steps = operations_by_step(run, rank)
+        require_silence(run, rank, outside)
+        jobs = [(job, step) for job in run.problem for step in range(len(run.problem[job]["gradients"]))]
+        for (job, step), operations in zip(jobs, steps, strict=True):
+            check_step(run, job, rank, step + 1, operations, 0)
+
+
+def require_silence(run, rank, outside):
+    outside = [operation for operation in outside if operation.nbytes]
+    if run.world_size > 1 and outside:
+        first = outside[0]
+        fail(f"rank {rank}: {first.name} of {first.nbytes} bytes at {first.site}, which is not in step")
 
 
 @FIT.check("traffic")
 def test_only_step_communicates(run):
     """Nothing travels outside of step: parameters are equal at the start, and who owns what is computed."""
     for rank in range(run.world_size):
-        outside = [op for op in operations_by_step(run, rank)[0] if op.nbytes]
-        if run.world_size > 1 and outside:
-            first = outside[0]
-            fail(f"rank {rank}: {first.name} of {first.nbytes} bytes at {first.site}, which is not in step")
+        require_silence(run, rank, operations_by_step(run, rank)[0])
 
 
 @FIT.check("discipline")
@@ -700,6 +808,13 @@ def test_parameters_without_gradient_are_skipped(run):
     """grad None means no update at all: no weight decay, no momentum, no state."""
     check_parameters(run, "skipped")
     check_state(run, "skipped")
+    for rank, returned in enumerate(run.ranks):
+        expected = run.expected["skipped"]["requires_grad"]
+        if returned["skipped"]["requires_grad"] != expected:
+            fail(
+                f"rank {rank}: parameters that require a gradient are {returned['skipped']['requires_grad']}, and were "
+                f"{expected} before the optimizer was made"
+            )
 
 
 @USE.check("values")
@@ -712,6 +827,7 @@ def test_step_returns_the_loss_of_its_closure(run):
                 run.expected[job]["losses"],
                 what="result of step",
                 rank=rank,
+                rtol=rtol_of(run, job),
                 world_size=run.world_size,
             )
 
