@@ -199,15 +199,16 @@ def pair_loss(first, second, x):
 
 
 def train_pair(solution, inputs):
-    """Both are waited for when backward is over; before that each is evaluated, which is not training."""
+    """Both are waited for when backward is over; before it each is evaluated, which is not training."""
     halves = []
     for state in inputs["halves"]:
         module = Half()
         load(module, state)
         halves.append(solution.DDPIndividualParameters(module))
     mark("pair constructed")
-    pair_loss(*halves, inputs["x"]).backward()
+    loss = pair_loss(*halves, inputs["x"])
     evaluated = [evaluate(half, inputs["x"]) for half in halves]
+    loss.backward()
     for half in halves:
         half.finish_gradient_synchronization()
     mark("pair")
@@ -459,7 +460,7 @@ def test_forward_is_the_module_s_own(run):
             what="evaluation",
             rank=rank,
             world_size=run.world_size,
-            where="in eval mode and under no_grad, between backward and finish",
+            where="in eval mode and under no_grad, between forward and backward",
         )
 
 
