@@ -1,4 +1,4 @@
-"""A right answer: hooks are partials, and a bucket knows what it misses as a set; unused gradients are made at the end."""
+"""A right answer: hooks are partials, a bucket knows what it misses as a set, and unused gradients count as zeros."""
 
 from functools import partial
 

@@ -44,9 +44,7 @@ class ParallelMLP(nn.Module):
         self.fc1, self.fc2, self.group = half(share, hidden_size, bias), half(hidden_size, share, bias), group
 
     def forward(self, x):
-        h = nn.functional.linear(
-            Conjugate.apply(x, self.group, False), self.fc1["weight"], self.fc1["bias"] if "bias" in self.fc1 else None
-        )
+        h = nn.functional.linear(Conjugate.apply(x, self.group, False), self.fc1["weight"], self.fc1.get("bias"))
         h = 0.5 * h * (1 + torch.erf(h * math.sqrt(0.5)))
         y = Conjugate.apply(torch.einsum("...f,hf->...h", h, self.fc2["weight"]), self.group, True)
         return y.add(self.fc2["bias"]) if "bias" in self.fc2 else y

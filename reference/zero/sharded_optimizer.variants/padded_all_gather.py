@@ -30,7 +30,7 @@ class ShardedOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure=None, **kwargs):
-        for theirs, ours in zip(self._inner.param_groups, self.param_groups):
+        for theirs, ours in zip(self._inner.param_groups, self.param_groups, strict=True):
             for key in ours.keys() - {"params"}:
                 theirs[key] = ours[key]
         loss = self._inner.step(**kwargs) if closure is None else self._inner.step(closure, **kwargs)
@@ -47,7 +47,7 @@ class ShardedOptimizer(torch.optim.Optimizer):
             packed = torch.cat([p.reshape(-1) for p in self._shards[me]])
             outgoing[: len(packed)] = packed
         dist.all_gather(buffers, outgoing)
-        for rank, (shard, buffer) in enumerate(zip(self._shards, buffers)):
+        for rank, (shard, buffer) in enumerate(zip(self._shards, buffers, strict=True)):
             if rank == me:
                 continue
             for p in shard:
