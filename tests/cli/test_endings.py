@@ -83,9 +83,9 @@ def test_a_malformed_question_is_named_with_its_line(shardkit: Shardkit, bank: P
 
 
 def test_a_name_or_a_line_of_a_file_cannot_drive_the_terminal(tmp_path: Path) -> None:
-    (tmp_path / "a\x1b[2Jb.py").write_text("")
+    (tmp_path / "absent\x1b[2J.py").write_text("")
     (tmp_path / "broken.py").write_text("x = '\x1b]0;title\x07\n")
-    for file, shown in (("absent.py", r"a\x1b[2Jb.py"), ("broken.py", r"\x1b]0;title\x07")):
+    for file, shown in (("absent.py", r"absent\x1b[2J.py"), ("broken.py", r"\x1b]0;title\x07")):
         _, told = start("grade", "dp/bucketed", file, cwd=tmp_path).communicate(timeout=60)
         assert shown in told and "\x1b" not in told and "\x07" not in told
 
