@@ -30,6 +30,18 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
+@pytest.fixture(autouse=True)
+def _imported(tmp_path: Path) -> None:
+    """Whoever gives rights away may not be able to read the kit's own files any more, as below a folder of root's."""
+    with open_store(tmp_path / "progress.sqlite3") as store:
+        store.add_review(review(0))
+    with open_store(tmp_path / "progress.sqlite3", is_reading=True) as store:
+        store.cards()
+        store.export()
+        with contextlib.suppress(KitError):
+            store.bookmark("sums/which", True)
+
+
 def without_rights(folder: Path, run: Callable[[Callable[[str], None]], None]) -> list[str]:
     """`run` in a process that may read the folder and not write it."""
     folder.chmod(0o555)
