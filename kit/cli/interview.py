@@ -115,8 +115,11 @@ def say_departures(page: Page, bank: Bank, plan: Plan, options: InterviewOptions
     from kit.screen.candidate import show_departures
 
     if options.plan is None and not options.is_resumed:
-        levels = selection(bank, options.topics, (), options.levels).levels
-        show_departures(page, left_out(plan), other_levels(plan, headers(bank), levels))
+        others = {}
+        if options.levels:  # else there is no need to read the bank again
+            levels = selection(bank, options.topics, (), options.levels).levels
+            others = other_levels(plan, headers(bank), levels)
+        show_departures(page, left_out(plan), others)
 
 
 def write_plan(bank: Bank, path: Path, plan: Plan, options: InterviewOptions, language: Language) -> None:

@@ -148,9 +148,12 @@ def with_part(desk: Desk, part: PartRecord) -> Desk:
 
 def change(desk: Desk, notice: Notice = "changed", **fields: Any) -> Desk:
     """The open question with new values; undo brings the old ones back."""
-    before = (*desk.before, (desk.record, desk.place))[-MOST_UNDONE:]
-    changed = with_item(desk, replace(desk.item, **fields))
-    return replace(changed, before=before, notice=notice)
+    return replace(with_item(desk, replace(desk.item, **fields)), before=remembered(desk), notice=notice)
+
+
+def remembered(desk: Desk) -> tuple[tuple[Record, int], ...]:
+    """What undo brings back after the next change."""
+    return (*desk.before, (desk.record, desk.place))[-MOST_UNDONE:]
 
 
 def not_taken(desk: Desk, why: Why, complaint: str = "") -> Desk:
@@ -223,8 +226,8 @@ def take_overall(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk
 
 
 def summed_up(desk: Desk, text: str) -> Desk:
-    before = (*desk.before, (desk.record, desk.place))[-MOST_UNDONE:]
-    return replace(desk, record=replace(desk.record, overall=text.strip()), before=before, notice="overall")
+    record = replace(desk.record, overall=text.strip())
+    return replace(desk, record=record, before=remembered(desk), notice="overall")
 
 
 def give_hint(desk: Desk, argument: str, rest: str, showing: Showing) -> Desk:

@@ -62,7 +62,7 @@ def resident_bytes(smaps: Iterable[bytes], is_counted: Callable[[_Lies], bool], 
     """Resident bytes, but for private copies, of those mappings in the lines of a smaps file that are counted."""
     kib, counts = 0, False
     for line in smaps:
-        if line[:1] in b"0123456789abcdef" and _MAPPING.match(line):
+        if line[:1] in b"0123456789abcdef":  # a mapping's own line; what is said of it begins with a capital
             lies = _lies_in(line)
             counts = lies is not None and is_counted(lies)
         elif counts and (line.startswith(b"Rss:") or (with_swap and line.startswith(b"Swap:"))):
