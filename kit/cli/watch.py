@@ -31,6 +31,7 @@ LOST = "lost: "
 DEBOUNCE_MS = 60  # an editor writes a file in several steps
 STEP_MS = 10
 SETTLE_S = 0.4  # how long the rest of a file that cannot be read yet may take to be written
+WAKE_S = 0.5
 CALLS = ("q", "r")  # keys that do not wait until a grade is over
 
 
@@ -117,7 +118,7 @@ class Session:
     def _settled(self) -> bytes | None:
         """What it holds; where that is no program yet, half of it may be on its way."""
         limit = time.monotonic() + SETTLE_S
-        while not is_program(content := self._read()) and time.monotonic() < limit:
+        while not can_be_parsed(content := self._read()) and time.monotonic() < limit:
             time.sleep(STEP_MS / 1e3)
         return content
 
@@ -176,7 +177,7 @@ class Session:
 # -- where events come from -------------------------------------------------------------------------------------------
 
 
-def is_program(content: bytes | None) -> bool:
+def can_be_parsed(content: bytes | None) -> bool:
     import ast
 
     try:
@@ -208,8 +209,14 @@ class Inbox:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR2)
 
     def take(self) -> list[str]:
-        """All that have come; waits for one."""
-        found = [self._events.get()]
+        """All that have come; waits for one.
+
+        Not without end: a signal may reach another thread, and what Python does about it waits for this one to wake.
+        """
+        found: list[str] = []
+        while not found:
+            with contextlib.suppress(queue.Empty):
+                found.append(self._events.get(timeout=WAKE_S))
         while not self._events.empty():
             found.append(self._events.get())
         self._num_taken += sum(event in CALLS for event in found)
